@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * lath.h: the stable interface of lath, a transformer inference engine. This header is the manual.
+ *
+ * From simple to expert:
+ *     lath_runtime   threads, kernels, allocator, log: one a process is usual, several are independent
+ *     lath_model     an opened model directory: weights in the map, configuration, tokenizer; immutable, shared between threads
+ *     lath_embedder  the working memory of one stream of embedding calls; one thread at a time uses it
+ *
+ *     lath_runtime *rt; lath_model *model; lath_embedder *e; lath_error err;
+ *     lath_runtime_create(NULL, &rt, &err);
+ *     lath_model_open(rt, "all-MiniLM-L6-v2", NULL, &model, &err);
+ *     lath_embedder_create(model, NULL, &e, &err);
+ *     lath_text text = {"the cat sat on the mat", 22};
+ *     float v[384];
+ *     lath_embed(e, &text, 1, v, NULL, &err);
+ *
+ * Rules that hold for every call
+ *   Errors    fallible calls return a lath_status and fill *err when err is not NULL. On failure no out parameter holds anything to release.
+ *   Options   structs of options begin with `size_t struct_size`; a LATH_..._OPTIONS_INIT macro sets it and every default. NULL is all defaults.
+ *   Threads   a runtime and a model may be used from any number of threads at once; compute of one runtime is done by one pool, callers
+ *             take turns for a batch. Create and destroy of one object are the caller's to order.
+ *   Lifetime  destroy embedders, then models, then the runtime.
+ *   Strings   are UTF-8. Strings returned are borrowed from the object and live as long as it.
+ *   Never     the library has no globals, reads no environment, prints nothing, never exits, and touches no network.
+ *   Numbers   at a given ISA and precision the vector of a text is bit-identical alone or in any batch, at any number of threads.
+ */
+#ifndef LATH_H
+#define LATH_H
+
+#include "lath/lath_core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* "0.1.0". */
+LATH_API const char *lath_version(void);
+
+/* ---------------------------------------------------------------------------------------------------------------- runtime */
+
+typedef struct lath_runtime lath_runtime;
+
+/* Instruction sets in rising order per architecture; used as a ceiling: the best kernels at or below it are taken. */
+typedef enum lath_isa {
+    LATH_ISA_AUTO = 0, /* the best this machine has */
+    LATH_ISA_REF = 1,  /* plain C, defines what is right */
+    LATH_ISA_AVX2 = 2, /* AVX2 + FMA + F16C */
+    LATH_ISA_AVX512 = 3,
+    LATH_ISA_AMX = 4,
+    LATH_ISA_NEON = 5
+} lath_isa;
+
+typedef struct lath_runtime_options {
+    size_t struct_size;
+    const lath_allocator *allocator; /* NULL: malloc; copied */
+    int32_t n_threads;               /* 0: what affinity mask and cgroup quota allow; at most 256 */
+    lath_isa isa;                    /* LATH_ERR_UNSUPPORTED when it is of another architecture */
+    lath_log_fn log;                 /* NULL: silent */
+    void *log_ctx;
+} lath_runtime_options;
+#define LATH_RUNTIME_OPTIONS_INIT {sizeof(lath_runtime_options), NULL, 0, LATH_ISA_AUTO, NULL, NULL}
+
+/* Starts n_threads - 1 sleeping threads. LATH_ERR_USAGE, _UNSUPPORTED, _NOMEM. */
+LATH_API lath_status lath_runtime_create(const lath_runtime_options *opts, lath_runtime **out, lath_error *err);
+LATH_API void lath_runtime_destroy(lath_runtime *rt); /* NULL is allowed */
+LATH_API int32_t lath_runtime_threads(const lath_runtime *rt);
+/* The instruction set in use: "ref", "avx2", ... */
+LATH_API const char *lath_runtime_isa(const lath_runtime *rt);
+
+/* ------------------------------------------------------------------------------------------------------------------ model */
+
+typedef struct lath_model lath_model;
+
+typedef enum lath_load { LATH_LOAD_MAP = 0, LATH_LOAD_COPY = 1 } lath_load;
+/* How a product is computed: EXACT is f32-grade. AUTO is EXACT for float weights. BF16 and INT8 are refused (LATH_ERR_UNSUPPORTED). */
+typedef enum lath_precision { LATH_PRECISION_AUTO = 0, LATH_PRECISION_EXACT = 1, LATH_PRECISION_BF16 = 2, LATH_PRECISION_INT8 = 3 } lath_precision;
+
+typedef struct lath_model_options {
+    size_t struct_size;
+    lath_load load;           /* MAP: zero copy; a file that shrinks while mapped raises SIGBUS. COPY: reads it, no such hazard */
+    lath_precision precision;
+} lath_model_options;
+#define LATH_MODEL_OPTIONS_INIT {sizeof(lath_model_options), LATH_LOAD_MAP, LATH_PRECISION_AUTO}
+
+/* Opens a Hugging Face / sentence-transformers model directory: config.json, model.safetensors, tokenizer.json or vocab.txt, and modules.json
+ * with the modules it names where it is there. Everything is checked against the configuration; nothing is guessed.
+ * LATH_ERR_NOT_FOUND: no such directory or a file of it is missing. LATH_ERR_FORMAT: malformed, cut, wrong shapes, missing tensors (count and
+ * first names in the message, all of them in the log). LATH_ERR_UNSUPPORTED: an architecture, activation, module or position type that lath does
+ * not have, named. */
+LATH_API lath_status lath_model_open(lath_runtime *rt, const char *path, const lath_model_options *opts, lath_model **out, lath_error *err);
+LATH_API void lath_model_close(lath_model *model); /* NULL is allowed */
+
+typedef enum lath_pooling {
+    LATH_POOLING_AUTO = 0, /* what 1_Pooling/config.json says; mean where the model has none */
+    LATH_POOLING_CLS = 1,
+    LATH_POOLING_MEAN = 2,
+    LATH_POOLING_LAST = 3,
+    LATH_POOLING_MAX = 4,
+    LATH_POOLING_MEAN_SQRT_LEN = 5, /* sum / sqrt(length) */
+    LATH_POOLING_WEIGHTED_MEAN = 6, /* weights 1, 2, 3... by position */
+    LATH_POOLING_CONCAT = 7         /* reported only: the model concatenates several */
+} lath_pooling;
+
+typedef struct lath_model_info {
+    size_t struct_size;       /* set it before the call */
+    const char *architecture; /* "bert" */
+    const char *path;
+    const char *activation; /* as config.json names it */
+    const char *weights;    /* dtype of most weight bytes: "F32", "F16", "BF16" */
+    int32_t n_layers, n_heads, vocab_size;
+    int64_t d_model, d_ff;
+    int32_t max_tokens;      /* the window: min(position table, max_seq_length), specials included */
+    int64_t d_embedding;     /* length of a vector (after a Dense module) */
+    lath_pooling pooling;    /* what AUTO means for this model */
+    int32_t normalized;      /* 1: vectors have length 1 by the model's own modules */
+    int32_t n_tensors;       /* in the weight files */
+    int32_t n_unused;        /* of them, not used by the architecture */
+    uint64_t n_params;       /* elements of the tensors that are used */
+    uint64_t file_bytes;     /* of the weight files */
+    uint64_t private_bytes;  /* memory that the model holds beside the map (tokenizer, small vectors, copies) */
+    int32_t n_prompts;
+    const char *default_prompt; /* name or NULL */
+    uint64_t fingerprint[2];    /* changes when weights, configuration or tokenizer change */
+} lath_model_info;
+/* LATH_ERR_USAGE when info->struct_size is not one that this library knows. */
+LATH_API lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, lath_error *err);
+
+typedef struct lath_tensor_info {
+    const char *name; /* as in the file */
+    const char *dtype;
+    int32_t rank;
+    const int64_t *shape; /* [rank] */
+    uint64_t bytes;
+    int32_t used; /* 0: the architecture does not use it */
+} lath_tensor_info;
+/* Tensor i of 0 .. n_tensors - 1 in file order. LATH_ERR_USAGE when out of range. */
+LATH_API lath_status lath_model_get_tensor(const lath_model *model, int32_t i, lath_tensor_info *out, lath_error *err);
+/* Prompt i of 0 .. n_prompts - 1 (config_sentence_transformers.json). */
+LATH_API lath_status lath_model_get_prompt(const lath_model *model, int32_t i, const char **name, const char **text, lath_error *err);
+
+/* The path of the mapped weight file that holds this address, or NULL. Async-signal-safe: for a SIGBUS handler. */
+LATH_API const char *lath_model_file_at(const lath_model *model, const void *address);
+
+/* -------------------------------------------------------------------------------------------------------------- tokenizer */
+
+typedef struct lath_text {
+    const char *data; /* need not be terminated; may hold 0 bytes */
+    size_t len;       /* bytes */
+} lath_text;
+
+typedef struct lath_tokenizer lath_tokenizer;
+
+/* Only the tokenizer of a model directory (tokenizer.json, or vocab.txt with tokenizer_config.json). Immutable, shared between threads. */
+LATH_API lath_status lath_tokenizer_open(lath_runtime *rt, const char *path, lath_tokenizer **out, lath_error *err);
+LATH_API void lath_tokenizer_close(lath_tokenizer *tok); /* NULL is allowed; never close one that a model lent */
+/* The model's own, borrowed. */
+LATH_API const lath_tokenizer *lath_model_tokenizer(const lath_model *model);
+/* Number of ids: largest id + 1. */
+LATH_API int32_t lath_tokenizer_size(const lath_tokenizer *tok);
+/* The token's text as the vocabulary writes it, or NULL when no token has this id. */
+LATH_API const char *lath_tokenizer_token(const lath_tokenizer *tok, int32_t id);
+
+typedef struct lath_tokens {
+    int32_t *ids;      /* [n] */
+    int32_t *type_ids; /* [n] segment of each token */
+    uint32_t *offsets; /* [n][2] begin and end in bytes of the text; 0,0 for tokens that the template adds */
+    size_t n;
+    size_t n_untruncated; /* what n would be without a limit */
+    size_t capacity;      /* of the three arrays; managed by the library */
+    const lath_tokenizer *owner;
+} lath_tokens;
+
+typedef struct lath_encode_options {
+    size_t struct_size;
+    int32_t add_special;   /* 1: with the tokens of the template ([CLS] ... [SEP]) */
+    int32_t parse_special; /* 1: special tokens written in the text become those tokens; 0: they are plain text */
+    int64_t max_tokens;    /* 0: no limit; else the text is cut so that n <= max_tokens, template tokens included */
+} lath_encode_options;
+#define LATH_ENCODE_OPTIONS_INIT {sizeof(lath_encode_options), 1, 1, 0}
+
+/* Encodes one text. *out is zeroed before its first use, may be reused from call to call (its arrays grow), and is released with
+ * lath_tokens_release. LATH_ERR_INPUT: text is not valid UTF-8. */
+LATH_API lath_status lath_encode(const lath_tokenizer *tok, lath_text text, const lath_encode_options *opts, lath_tokens *out, lath_error *err);
+LATH_API void lath_tokens_release(lath_tokens *tokens);
+
+/* Text of ids as the tokenizer's decoder gives it, terminated, released with lath_string_release(tok, ...). skip_special: without special
+ * tokens. LATH_ERR_INPUT when an id is no token. */
+LATH_API lath_status lath_decode(const lath_tokenizer *tok, const int32_t *ids, size_t n, int32_t skip_special, char **text, size_t *len,
+                                 lath_error *err);
+LATH_API void lath_string_release(const lath_tokenizer *tok, char *text);
+
+/* --------------------------------------------------------------------------------------------------------------- embedding */
+
+typedef struct lath_embedder lath_embedder;
+
+/* Called between batches of a call; a result other than 0 stops it with LATH_ERR_INTERRUPTED. */
+typedef int (*lath_progress_fn)(void *ctx, size_t texts_done, size_t texts_total);
+
+typedef struct lath_embed_options {
+    size_t struct_size;
+    lath_pooling pooling;
+    int32_t normalize;       /* 1: length 1 where the model says so (default); 0: never; 2: always */
+    int32_t dim;             /* 0: all; else the first dim numbers, cut before normalising (Matryoshka). LATH_ERR_USAGE over d_embedding */
+    const char *prompt_name; /* NULL: the model's default prompt; else one of its prompts, LATH_ERR_USAGE when it has none of that name */
+    const char *prompt_text; /* not NULL: this text is put before every text ("" is none), whatever prompt_name says */
+    int32_t max_tokens;      /* 0: the model's window; else a smaller one, template tokens included */
+    int32_t no_truncate;     /* 1: a text over the window is LATH_ERR_WINDOW with err->item set */
+    int32_t batch_tokens;    /* 0: chosen by the library; tokens computed together (a longer text is a batch of its own) */
+    lath_progress_fn progress;
+    void *progress_ctx;
+} lath_embed_options;
+#define LATH_EMBED_OPTIONS_INIT {sizeof(lath_embed_options), LATH_POOLING_AUTO, 1, 0, NULL, NULL, 0, 0, 0, NULL, NULL}
+
+/* Takes all its working memory at once; lath_embed allocates only where a text needs more tokens than any before it. Strings of the
+ * options are copied. The model must outlive it. */
+LATH_API lath_status lath_embedder_create(const lath_model *model, const lath_embed_options *opts, lath_embedder **out, lath_error *err);
+LATH_API void lath_embedder_destroy(lath_embedder *e); /* NULL is allowed */
+/* Length of its vectors. */
+LATH_API int64_t lath_embedder_dim(const lath_embedder *e);
+/* Bytes that it holds. */
+LATH_API uint64_t lath_embedder_bytes(const lath_embedder *e);
+
+typedef struct lath_embed_result {
+    int32_t n_tokens;  /* that were computed: after truncation, prompt and specials included */
+    int32_t truncated; /* 1: the text was longer than the window */
+} lath_embed_result;
+
+/* Embeds n texts. vectors: [n, dim] row-major, the caller's. results: [n] or NULL. One thread at a time per embedder.
+ * LATH_ERR_INPUT, LATH_ERR_WINDOW: err->item is the index of the text; vectors are undefined then. LATH_ERR_FORMAT: NaN or infinite weights were met
+ * (named). LATH_ERR_INTERRUPTED. The maths: Devlin et al. 2018 for the encoder, Reimers & Gurevych 2019 for pooling. */
+LATH_API lath_status lath_embed(lath_embedder *e, const lath_text *texts, size_t n, float *vectors, lath_embed_result *results, lath_error *err);
+
+/* Dot product of f32 vectors of d numbers: of normalised vectors the cosine. */
+LATH_API float lath_dot(const lath_runtime *rt, const float *a, const float *b, int64_t d);
+/* dot(query, row i) for n rows of rows: [n, d] into out: [n], on the pool. */
+LATH_API lath_status lath_dot_rows(lath_runtime *rt, const float *query, const float *rows, size_t n, int64_t d, float *out, lath_error *err);
+/* Cosine of two vectors of d numbers, in f64; 0 where one is all zero. */
+LATH_API double lath_cosine(const float *a, const float *b, int64_t d);
+
+/* ------------------------------------------------------------------------------------------------------------ vector index */
+
+/* The vectors of a corpus in one file that is mapped and searched exactly: every row is compared. Vectors should have length 1 (embed them with
+ * normalize = 2): the score is the dot product, then the cosine. The file says what it was made from; whoever opens it compares the keys. */
+typedef struct lath_index_key {
+    uint64_t model[2];     /* lath_model_info.fingerprint */
+    uint64_t settings;     /* a hash of what else decides the vectors: pooling, dim, prompt, window, ISA, precision */
+    uint64_t corpus[2];    /* a hash of the corpus file */
+    uint64_t corpus_bytes; /* its size */
+} lath_index_key;
+
+/* Where the text of a row lies in the corpus file, in bytes. */
+typedef struct lath_span {
+    uint64_t offset, len;
+} lath_span;
+
+typedef struct lath_index_writer lath_index_writer;
+
+/* Writes to a temporary file beside path; rows are added in order, d numbers each. LATH_ERR_IO, _USAGE, _NOMEM. One thread at a time. */
+LATH_API lath_status lath_index_create(lath_runtime *rt, const char *path, const lath_index_key *key, int64_t d, lath_index_writer **out, lath_error *err);
+/* vectors: [n, d]; spans: [n], each inside key->corpus_bytes. */
+LATH_API lath_status lath_index_add(lath_index_writer *w, const float *vectors, const lath_span *spans, size_t n, lath_error *err);
+/* The temporary file's path, for a signal handler that has to remove it. */
+LATH_API const char *lath_index_temp_path(const lath_index_writer *w);
+/* Finishes the file and renames it to path, replacing what is there. Releases w whatever the result. */
+LATH_API lath_status lath_index_commit(lath_index_writer *w, lath_error *err);
+/* Removes the temporary file and releases w. NULL is allowed. */
+LATH_API void lath_index_abort(lath_index_writer *w);
+
+typedef struct lath_index lath_index;
+
+/* Checks sizes and checksums. LATH_ERR_NOT_FOUND; LATH_ERR_FORMAT: foreign, cut or damaged. The runtime must outlive it. */
+LATH_API lath_status lath_index_open(lath_runtime *rt, const char *path, lath_load load, lath_index **out, lath_error *err);
+LATH_API void lath_index_close(lath_index *index); /* NULL is allowed */
+
+typedef struct lath_index_info {
+    size_t struct_size; /* set it before the call */
+    uint64_t n;         /* rows */
+    int64_t d;          /* numbers of a row */
+    uint64_t file_bytes;
+    lath_index_key key;
+} lath_index_info;
+/* LATH_ERR_USAGE when info->struct_size is not one that this library knows. */
+LATH_API lath_status lath_index_get_info(const lath_index *index, lath_index_info *info, lath_error *err);
+/* LATH_ERR_USAGE when there is no such row. */
+LATH_API lath_status lath_index_get_span(const lath_index *index, uint64_t row, lath_span *out, lath_error *err);
+
+typedef struct lath_hit {
+    uint64_t row;
+    float score;
+} lath_hit;
+/* The k rows of the largest score for each of n queries, best first; of equal scores the lower row comes first. queries: [n, d];
+ * hits: [n, min(k, rows)]. Any number of threads at once. */
+LATH_API lath_status lath_index_search(const lath_index *index, const float *queries, size_t n, size_t k, lath_hit *hits, lath_error *err);
+
+/* The index file's path when this address is in its map, else NULL. Async-signal-safe: for a SIGBUS handler. */
+LATH_API const char *lath_index_file_at(const lath_index *index, const void *address);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
