@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * alloc.c: the default allocator and checked calls through an allocator. */
+#include "base/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+static void *default_alloc(void *ctx, size_t size, size_t align)
+{
+    (void)ctx;
+    if (align <= _Alignof(max_align_t)) return malloc(size);
+    void *p = NULL;
+    return posix_memalign(&p, align, size) == 0 ? p : NULL;
+}
+
+static void *default_resize(void *ctx, void *p, size_t old_size, size_t size, size_t align)
+{
+    if (align <= _Alignof(max_align_t)) return realloc(p, size);
+    void *q = default_alloc(ctx, size, align);
+    if (!q) return NULL;
+    memcpy(q, p, old_size < size ? old_size : size);
+    free(p);
+    return q;
+}
+
+static void default_release(void *ctx, void *p, size_t size)
+{
+    (void)ctx;
+    (void)size;
+    free(p);
+}
+
+const lath_allocator *alloc_default(void)
+{
+    static const lath_allocator a = {NULL, default_alloc, default_resize, default_release};
+    return &a;
+}
+
+void *alloc_bytes(const lath_allocator *a, size_t size, size_t align)
+{
+    return size ? a->alloc(a->ctx, size, align) : NULL;
+}
+
+void *alloc_zero(const lath_allocator *a, size_t size)
+{
+    void *p = alloc_bytes(a, size, _Alignof(max_align_t));
+    if (p) memset(p, 0, size);
+    return p;
+}
+
+void *alloc_array(const lath_allocator *a, size_t count, size_t size)
+{
+    size_t n;
+    return size_mul(count, size, &n) ? alloc_zero(a, n) : NULL;
+}
+
+void *alloc_resize(const lath_allocator *a, void *p, size_t old_size, size_t size, size_t align)
+{
+    if (!p) return alloc_bytes(a, size, align);
+    return size ? a->resize(a->ctx, p, old_size, size, align) : NULL;
+}
+
+void alloc_release(const lath_allocator *a, void *p, size_t size)
+{
+    if (p) a->release(a->ctx, p, size);
+}

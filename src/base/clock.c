@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * clock.c: CLOCK_MONOTONIC. */
+#include "base/clock.h"
+
+#include <time.h>
+
+double clock_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * outfile.c: files out, whole or not at all (see outfile.h). The temporary file lies in the folder of the target, because a rename is atomic only
+ * within one file system; it is created exclusively, under the process id and a counter. No fsync: the promise is about interrupted programs and full
+ * disks, not about power cuts.
+ */
+#include "base/outfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { TEMP_TRIES = 1000, TEMP_SUFFIX = 40 };
+
+static char *copy_string(const lath_allocator *alloc, const char *s)
+{
+    const size_t n = strlen(s) + 1;
+    char *p = alloc_bytes(alloc, n, 1);
+    if (p) memcpy(p, s, n);
+    return p;
+}
+
+static void release_string(const lath_allocator *alloc, char *s, size_t size)
+{
+    if (s) alloc_release(alloc, s, size);
+}
+
+static void outfile_release(outfile *f)
+{
+    if (f->path) release_string(f->alloc, f->temp, strlen(f->path) + TEMP_SUFFIX);
+    if (f->path) release_string(f->alloc, f->path, strlen(f->path) + 1);
+    *f = (outfile){.fd = -1};
+}
+
+/* Opens a new file beside the target with the rights `mode` (cut by the umask when the target is new). */
+static lath_status open_temp(outfile *f, mode_t mode, bool keep_mode, lath_error *err)
+{
+    const size_t size = strlen(f->path) + TEMP_SUFFIX;
+    f->temp = alloc_bytes(f->alloc, size, 1);
+    if (!f->temp) return err_nomem(err, size);
+    for (int i = 0; i < TEMP_TRIES; i++) {
+        snprintf(f->temp, size, "%s.%ld-%d.tmp", f->path, (long)getpid(), i);
+        f->fd = open(f->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, mode);
+        if (f->fd >= 0 || (errno != EEXIST && errno != EINTR)) break;
+    }
+    if (f->fd < 0) {
+        const int e = errno;
+        return err_os(err, LATH_ERR_IO, e, "%s: cannot create", f->path);
+    }
+    if (keep_mode && fchmod(f->fd, mode) != 0) {
+        const int e = errno;
+        return err_os(err, LATH_ERR_IO, e, "%s: cannot set its rights", f->temp);
+    }
+    return LATH_OK;
+}
+
+lath_status outfile_create(outfile *f, const lath_allocator *alloc, const char *path, lath_error *err)
+{
+    struct stat sb;
+    char real[PATH_MAX];
+    lath_status st;
+    *f = (outfile){.alloc = alloc, .fd = -1};
+    const bool exists = stat(path, &sb) == 0;
+    if (exists && S_ISDIR(sb.st_mode)) return err_set(err, LATH_ERR_IO, "%s: is a directory", path);
+    if (exists && S_ISREG(sb.st_mode) && realpath(path, real)) path = real;
+    f->path = copy_string(alloc, path);
+    if (!f->path) return err_nomem(err, strlen(path) + 1);
+    if (exists && !S_ISREG(sb.st_mode)) {
+        f->direct = true;
+        do f->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+        while (f->fd < 0 && errno == EINTR);
+        const int e = errno;
+        st = f->fd >= 0 ? LATH_OK : err_os(err, LATH_ERR_IO, e, "%s: cannot open", path);
+    } else if (exists && access(path, W_OK) != 0) { /* a rename would replace a file that its owner write-protected */
+        const int e = errno;
+        st = err_os(err, LATH_ERR_IO, e, "%s: cannot write", path);
+    } else {
+        st = open_temp(f, exists ? sb.st_mode & 07777 : 0666, exists, err);
+    }
+    if (st != LATH_OK) outfile_abort(f);
+    return st;
+}
+
+lath_status outfile_write(outfile *f, const void *p, size_t n, lath_error *err)
+{
+    for (const char *c = p; n > 0;) {
+        const ssize_t w = write(f->fd, c, n < (size_t)1 << 30 ? n : (size_t)1 << 30);
+        if (w > 0) {
+            c += w;
+            n -= (size_t)w;
+        } else if (w == 0 || errno != EINTR) {
+            const int e = w == 0 ? EIO : errno;
+            return err_os(err, LATH_ERR_IO, e, "%s: cannot write", f->path);
+        }
+    }
+    return LATH_OK;
+}
+
+lath_status outfile_write_at(outfile *f, uint64_t offset, const void *p, size_t n, lath_error *err)
+{
+    for (const char *c = p; n > 0;) {
+        const ssize_t w = pwrite(f->fd, c, n < (size_t)1 << 30 ? n : (size_t)1 << 30, (off_t)offset);
+        if (w > 0) {
+            c += w;
+            n -= (size_t)w;
+            offset += (uint64_t)w;
+        } else if (w == 0 || errno != EINTR) {
+            const int e = w == 0 ? EIO : errno;
+            return err_os(err, LATH_ERR_IO, e, "%s: cannot write", f->path);
+        }
+    }
+    return LATH_OK;
+}
+
+lath_status outfile_commit(outfile *f, lath_error *err)
+{
+    lath_status st = LATH_OK;
+    const int closed = close(f->fd);
+    f->fd = -1;
+    if (closed != 0) {
+        const int e = errno;
+        st = err_os(err, LATH_ERR_IO, e, "%s: cannot write", f->path);
+    } else if (!f->direct && rename(f->temp, f->path) != 0) {
+        const int e = errno;
+        st = err_os(err, LATH_ERR_IO, e, "%s: cannot rename the finished file", f->path);
+    }
+    if (st != LATH_OK) {
+        outfile_abort(f);
+        return st;
+    }
+    outfile_release(f);
+    return LATH_OK;
+}
+
+void outfile_abort(outfile *f)
+{
+    if (!f->path) return;
+    if (f->fd >= 0) close(f->fd);
+    if (f->temp) (void)unlink(f->temp);
+    outfile_release(f);
+}
