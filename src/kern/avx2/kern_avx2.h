@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * kern_avx2.h: the kernels for x86-64 with AVX2, FMA3 and F16C, kern_avx2_<slot>, and what they share. Compiled with these extensions on;
+ * only kern_table.c calls in, after CPUID. */
+#ifndef LATH_KERN_AVX2_H
+#define LATH_KERN_AVX2_H
+
+#include "kern/kern.h"
+
+#define KERN(slot, result, args, tolerance) result kern_avx2_##slot args;
+#include "kern/kern.def"
+#undef KERN
+
+/* Overwrites the slots, block sizes and scratch size that this ISA wins. */
+void kern_avx2_overlay(kern_table *t);
+
+enum {
+    KERN_AVX2_ROWS = 6,         /* rows of the 16-lane tile */
+    KERN_AVX2_NARROW_ROWS = 12, /* rows of the 8-lane tile */
+    KERN_AVX2_CHUNK = 512,      /* most features of one pass of `linear` */
+    KERN_AVX2_GROUP = 16        /* most panels of one pass */
+};
+
+/* fn in place on `rows` rows of 16 floats, the first `vectors` (1 or 2) eights of each; y: [rows][16]. */
+void kern_avx2_apply_rows(kern_fn fn, int rows, int vectors, float *y);
+
+#endif

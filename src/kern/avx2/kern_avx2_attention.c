@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kern_avx2_attention.c: softmax(q k^T * scale) v of one head and one panel of queries (Vaswani et al. 2017, eq. 1).
+ *
+ * The lanes of a panel may belong to several texts. Neighbouring lanes whose key ranges meet form a *cluster*; each cluster is worked out by
+ * itself over the keys that any of its lanes sees, and only its lanes are stored. So texts that share a panel cost no masked work (their keys
+ * add up to the keys of the panel) and cannot reach each other, not even with NaN. Masks are needed only within a cluster, for keys that some
+ * of its lanes do not see (a causal model): such a score becomes -inf, its weight exactly 0.
+ *
+ *     scores   weight[j][lane] = sum_f k[f][j] q[f][lane]     tile: rows = keys (stride 1), steps = features (stride 16)
+ *     softmax  weight = exp((score - max) * scale)            sum in rising key order
+ *     values   out[f][lane] = sum_j v[f][j] weight[j][lane]   tile: rows = features (stride 16), steps = keys (stride 1); one chain per element
+ *                                                             over all keys, times 1 / sum at the end
+ *
+ * Every element is one chain in rising order, so its bits do not depend on where in the batch the text lies. A cluster that lies in one half of
+ * the panel computes eight lanes only.
+ */
+#include <math.h>
+
+#include "kern/avx2/kern_avx2.h"
+#include "kern/avx2/kern_avx2_math.h"
+#include "kern/avx2/kern_avx2_tile.h"
+
+typedef struct cluster {
+    int32_t lane0, lane1;     /* its lanes */
+    int32_t key0, key1;       /* keys that any of them sees */
+    int32_t common0, common1; /* keys that all of them see; none where common0 >= common1 */
+} cluster;
+
+/* -1 in the lanes lane0 <= i < lane1 of eight, i counted from `first`. */
+VEC_INLINE __m256i lane_mask(int32_t first, int32_t lane0, int32_t lane1)
+{
+    const __m256i i = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(first));
+    return _mm256_andnot_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32(lane0), i),
+                               _mm256_cmpgt_epi32(_mm256_set1_epi32(lane1), i));
+}
+
+/* Key j's element of row 0 in the panels at `base`. */
+VEC_INLINE const unsigned char *key_at(const float *base, int64_t stride, int32_t j)
+{
+    return (const unsigned char *)(base + (int64_t)(j / KERN_LANES) * stride + j % KERN_LANES);
+}
+
+/* Scores of `rows` keys of one panel. */
+#define SCORE_TILE(width, rows)                                                                                    \
+    static void score##width##_rows##rows(const unsigned char *k, const float *q, int64_t head_dim, float *weight) \
+    {                                                                                                              \
+        tile##width t;                                                                                             \
+        tile##width##_zero(&t);                                                                                    \
+        tile##width##_fma(rows, &t, k, 4, 64, q, head_dim);                                                        \
+        tile##width##_store(rows, &t, weight);                                                                     \
+    }
+SCORE_TILE(16, 1)
+SCORE_TILE(16, 2)
+SCORE_TILE(16, 3)
+SCORE_TILE(16, 4)
+SCORE_TILE(16, 5)
+SCORE_TILE(16, 6)
+SCORE_TILE(8, 1)
+SCORE_TILE(8, 2)
+SCORE_TILE(8, 3)
+SCORE_TILE(8, 4)
+SCORE_TILE(8, 5)
+SCORE_TILE(8, 6)
+SCORE_TILE(8, 7)
+SCORE_TILE(8, 8)
+
+typedef void (*score_function)(const unsigned char *k, const float *q, int64_t head_dim, float *weight);
+enum { SCORE_ROWS16 = 6, SCORE_ROWS8 = 8 };
+static const score_function score16_of[] = {NULL,          score16_rows1, score16_rows2, score16_rows3,
+                                            score16_rows4, score16_rows5, score16_rows6};
+static const score_function score8_of[] = {NULL,         score8_rows1, score8_rows2, score8_rows3, score8_rows4,
+                                           score8_rows5, score8_rows6, score8_rows7, score8_rows8};
+
+/* out[f][lanes] = (sum over the keys of v[f][j] weight[j]) * inverse for `rows` features. */
+#define VALUE_TILE(width, rows)                                                                                \
+    static void value##width##_rows##rows(const kern_attention_args *a, const cluster *c, int64_t f, int half, \
+                                          const float *weight, float *sums)                                    \
+    {                                                                                                          \
+        tile##width t;                                                                                         \
+        tile##width##_zero(&t);                                                                                \
+        const float *v = a->v + f * KERN_LANES;                                                                \
+        weight += half * 8;                                                                                    \
+        for (int32_t j = c->key0, n; j < c->key1; j += n) {                                                    \
+            n = KERN_LANES - j % KERN_LANES;                                                                   \
+            if (n > c->key1 - j) n = c->key1 - j;                                                              \
+            tile##width##_fma(rows, &t, key_at(v, a->kv_stride, j), 64, 4, weight, n);                         \
+            weight += n * KERN_LANES;                                                                          \
+        }                                                                                                      \
+        tile##width##_store(rows, &t, sums + half * 8);                                                        \
+    }
+VALUE_TILE(16, 1)
+VALUE_TILE(16, 2)
+VALUE_TILE(16, 3)
+VALUE_TILE(16, 4)
+VALUE_TILE(16, 5)
+VALUE_TILE(16, 6)
+VALUE_TILE(8, 1)
+VALUE_TILE(8, 2)
+VALUE_TILE(8, 3)
+VALUE_TILE(8, 4)
+VALUE_TILE(8, 5)
+VALUE_TILE(8, 6)
+VALUE_TILE(8, 7)
+VALUE_TILE(8, 8)
+VALUE_TILE(8, 9)
+VALUE_TILE(8, 10)
+VALUE_TILE(8, 11)
+VALUE_TILE(8, 12)
+
+typedef void (*value_function)(const kern_attention_args *a, const cluster *c, int64_t f, int half, const float *weight,
+                               float *sums);
+static const value_function value16_of[KERN_AVX2_ROWS + 1] = {
+    NULL, value16_rows1, value16_rows2, value16_rows3, value16_rows4, value16_rows5, value16_rows6};
+static const value_function value8_of[KERN_AVX2_NARROW_ROWS + 1] = {
+    NULL,         value8_rows1, value8_rows2, value8_rows3,  value8_rows4,  value8_rows5, value8_rows6,
+    value8_rows7, value8_rows8, value8_rows9, value8_rows10, value8_rows11, value8_rows12};
+
+/* The halves of the panel that a cluster needs: first <= h < last. */
+static int first_half(const cluster *c) { return c->lane0 / 8; }
+
+static int last_half(const cluster *c) { return (c->lane1 + 7) / 8; }
+
+/* Takes n in near-equal pieces of at most `most`: the size of the first. */
+static int next_piece(int64_t n, int most)
+{
+    const int64_t pieces = (n + most - 1) / most;
+    return (int)((n + pieces - 1) / pieces);
+}
+
+static void cluster_scores(const kern_attention_args *a, const cluster *c)
+{
+    const bool wide = last_half(c) - first_half(c) == 2;
+    const int shift = first_half(c) * 8, most = wide ? SCORE_ROWS16 : SCORE_ROWS8;
+    const score_function *of = wide ? score16_of : score8_of;
+    for (int32_t j = c->key0; j < c->key1;) {
+        int32_t left = KERN_LANES - j % KERN_LANES;
+        if (left > c->key1 - j) left = c->key1 - j;
+        for (int rows; left > 0; left -= rows, j += rows) {
+            rows = next_piece(left, most);
+            of[rows](key_at(a->k, a->kv_stride, j), a->q + shift, a->head_dim,
+                     a->scratch + (j - c->key0) * KERN_LANES + shift);
+        }
+    }
+}
+
+/* -inf where a lane does not see the key, for the keys key0 <= j < key1. */
+static void mask_keys(const kern_attention_args *a, const cluster *c, int half, int32_t key0, int32_t key1)
+{
+    const __m256i begin = _mm256_loadu_si256((const __m256i *)(a->begin + half * 8));
+    const __m256i end = _mm256_loadu_si256((const __m256i *)(a->end + half * 8));
+    for (int32_t j = key0; j < key1; j++) {
+        float *s = a->scratch + (j - c->key0) * KERN_LANES + half * 8;
+        const __m256i key = _mm256_set1_epi32(j);
+        const __m256i seen = _mm256_andnot_si256(_mm256_cmpgt_epi32(begin, key), _mm256_cmpgt_epi32(end, key));
+        _mm256_store_ps(s, _mm256_blendv_ps(_mm256_set1_ps(-INFINITY), _mm256_load_ps(s), _mm256_castsi256_ps(seen)));
+    }
+}
+
+/* Scores of one half to weights; 1 / their sum. */
+static __m256 softmax_half(const kern_attention_args *a, const cluster *c, int half)
+{
+    const __m256 scale = _mm256_set1_ps(a->scale);
+    const int64_t n = c->key1 - c->key0;
+    float *s = a->scratch + half * 8;
+    if (c->common0 < c->common1) {
+        mask_keys(a, c, half, c->key0, c->common0);
+        mask_keys(a, c, half, c->common1, c->key1);
+    } else {
+        mask_keys(a, c, half, c->key0, c->key1);
+    }
+    __m256 largest = _mm256_set1_ps(-INFINITY), sum = _mm256_setzero_ps();
+    for (int64_t j = 0; j < n; j++)
+        largest = _mm256_max_ps(largest, _mm256_load_ps(s + j * KERN_LANES)); /* a NaN score gives a NaN weight below */
+    for (int64_t j = 0; j < n; j++) {
+        const __m256 w =
+            vec_exp_weight(_mm256_mul_ps(_mm256_sub_ps(_mm256_load_ps(s + j * KERN_LANES), largest), scale));
+        _mm256_store_ps(s + j * KERN_LANES, w);
+        sum = _mm256_add_ps(sum, w);
+    }
+    return _mm256_div_ps(_mm256_set1_ps(1.0f), sum);
+}
+
+static void cluster_values(const kern_attention_args *a, const cluster *c, const __m256 *inverse)
+{
+    _Alignas(64) float sums[KERN_AVX2_NARROW_ROWS * KERN_LANES];
+    const int half0 = first_half(c), half1 = last_half(c);
+    const bool wide = half1 - half0 == 2;
+    const value_function *of = wide ? value16_of : value8_of;
+    const int most = wide ? KERN_AVX2_ROWS : KERN_AVX2_NARROW_ROWS;
+    for (int64_t f = 0, rows; f < a->head_dim; f += rows) {
+        rows = next_piece(a->head_dim - f, most);
+        of[rows](a, c, f, half0, a->scratch, sums);
+        for (int h = half0; h < half1; h++) {
+            const __m256i mask = lane_mask(h * 8, c->lane0, c->lane1);
+            for (int64_t r = 0; r < rows; r++) {
+                const __m256 o = _mm256_mul_ps(_mm256_load_ps(sums + r * KERN_LANES + h * 8), inverse[h]);
+                _mm256_maskstore_ps(a->out + (f + r) * KERN_LANES + h * 8, mask, o);
+            }
+        }
+    }
+}
+
+/* The cluster that begins at `lane`, which sees at least one key. Lanes that see none join and change nothing. */
+static cluster next_cluster(const kern_attention_args *a, int32_t lane)
+{
+    cluster c = {lane, lane + 1, a->begin[lane], a->end[lane], a->begin[lane], a->end[lane]};
+    for (int32_t i = lane + 1; i < a->lanes; i++) {
+        const int32_t begin = a->begin[i], end = a->end[i];
+        if (begin < end) {
+            if (begin >= c.key1 || end <= c.key0) break;
+            if (begin < c.key0) c.key0 = begin;
+            if (end > c.key1) c.key1 = end;
+            if (begin > c.common0) c.common0 = begin;
+            if (end < c.common1) c.common1 = end;
+        }
+        c.lane1 = i + 1;
+    }
+    return c;
+}
+
+void kern_avx2_attention(const kern_attention_args *a)
+{
+    for (int32_t lane = 0; lane < a->lanes;) {
+        if (a->begin[lane] >= a->end[lane]) {
+            lane++;
+            continue;
+        }
+        const cluster c = next_cluster(a, lane);
+        __m256 inverse[2];
+        cluster_scores(a, &c);
+        for (int h = first_half(&c); h < last_half(&c); h++) inverse[h] = softmax_half(a, &c, h);
+        cluster_values(a, &c, inverse);
+        lane = c.lane1;
+    }
+    for (int32_t lane = 0; lane < a->lanes; lane++) {
+        if (a->begin[lane] < a->end[lane]) continue;
+        for (int64_t f = 0; f < a->head_dim; f++) a->out[f * KERN_LANES + lane] = 0.0f;
+    }
+}

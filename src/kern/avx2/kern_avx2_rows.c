@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * kern_avx2_rows.c: the ways into and out of panels (gather, pool) and plain rows (dot_rows, first_nonfinite).
+ *
+ * A panel is the transpose of 16 rows: 8 x 8 blocks are turned in registers. */
+#include "kern/avx2/kern_avx2.h"
+#include "kern/avx2/kern_avx2_math.h"
+
+/* r[i][j] and r[j][i] change places. */
+VEC_INLINE void transpose8(__m256 r[8])
+{
+    const __m256 t0 = _mm256_unpacklo_ps(r[0], r[1]), t1 = _mm256_unpackhi_ps(r[0], r[1]);
+    const __m256 t2 = _mm256_unpacklo_ps(r[2], r[3]), t3 = _mm256_unpackhi_ps(r[2], r[3]);
+    const __m256 t4 = _mm256_unpacklo_ps(r[4], r[5]), t5 = _mm256_unpackhi_ps(r[4], r[5]);
+    const __m256 t6 = _mm256_unpacklo_ps(r[6], r[7]), t7 = _mm256_unpackhi_ps(r[6], r[7]);
+    const __m256 u0 = _mm256_shuffle_ps(t0, t2, 0x44), u1 = _mm256_shuffle_ps(t0, t2, 0xee);
+    const __m256 u2 = _mm256_shuffle_ps(t1, t3, 0x44), u3 = _mm256_shuffle_ps(t1, t3, 0xee);
+    const __m256 u4 = _mm256_shuffle_ps(t4, t6, 0x44), u5 = _mm256_shuffle_ps(t4, t6, 0xee);
+    const __m256 u6 = _mm256_shuffle_ps(t5, t7, 0x44), u7 = _mm256_shuffle_ps(t5, t7, 0xee);
+    r[0] = _mm256_permute2f128_ps(u0, u4, 0x20);
+    r[1] = _mm256_permute2f128_ps(u1, u5, 0x20);
+    r[2] = _mm256_permute2f128_ps(u2, u6, 0x20);
+    r[3] = _mm256_permute2f128_ps(u3, u7, 0x20);
+    r[4] = _mm256_permute2f128_ps(u0, u4, 0x31);
+    r[5] = _mm256_permute2f128_ps(u1, u5, 0x31);
+    r[6] = _mm256_permute2f128_ps(u2, u6, 0x31);
+    r[7] = _mm256_permute2f128_ps(u3, u7, 0x31);
+}
+
+/* Eight elements of type F32, F16 or BF16. */
+VEC_INLINE __m256 load_elements(dtype type, const unsigned char *p)
+{
+    if (type == DTYPE_F32) return _mm256_castsi256_ps(_mm256_loadu_si256((const __m256i *)p));
+    const __m128i h = _mm_loadu_si128((const __m128i *)p);
+    if (type == DTYPE_F16) return _mm256_cvtph_ps(h);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
+}
+
+static const unsigned char *source_row(const kern_gather_source *s, int32_t lane, int64_t d)
+{
+    return (const unsigned char *)s->table + (size_t)s->index[lane] * (size_t)d * dtype_size(s->type);
+}
+
+/* Features f0 <= f < d one by one: what is left behind the blocks of eight. */
+static void gather_rest(const kern_gather_args *a, int32_t lane, int64_t f0)
+{
+    for (int64_t f = f0; f < a->d; f++) {
+        float sum = 0.0f;
+        for (int32_t s = 0; s < a->n_sources && lane < a->n_lanes; s++) {
+            const kern_gather_source *src = &a->sources[s];
+            float v;
+            dtype_to_f32(src->type, source_row(src, lane, a->d) + (size_t)f * dtype_size(src->type), 1, &v);
+            sum = s ? sum + v : v;
+        }
+        a->y[f * KERN_LANES + lane] = sum;
+    }
+}
+
+void kern_avx2_gather(const kern_gather_args *a)
+{
+    const int64_t blocks = a->d / 8 * 8;
+    for (int32_t lane0 = 0; lane0 < KERN_LANES; lane0 += 8) {
+        for (int64_t f = 0; f < blocks; f += 8) {
+            __m256 r[8];
+            for (int32_t i = 0; i < 8; i++) {
+                r[i] = _mm256_setzero_ps();
+                for (int32_t s = 0; s < a->n_sources && lane0 + i < a->n_lanes; s++) {
+                    const kern_gather_source *src = &a->sources[s];
+                    const __m256 v =
+                        load_elements(src->type, source_row(src, lane0 + i, a->d) + (size_t)f * dtype_size(src->type));
+                    r[i] = s ? _mm256_add_ps(r[i], v) : v;
+                }
+            }
+            transpose8(r);
+            for (int i = 0; i < 8; i++) _mm256_store_ps(a->y + (f + i) * KERN_LANES + lane0, r[i]);
+        }
+        for (int32_t i = 0; i < 8; i++) gather_rest(a, lane0 + i, blocks);
+    }
+}
+
+/* How the tokens of a pool call go into the accumulator: acc + v, max(v, acc) or acc + weight * v. */
+typedef enum pool_step { POOL_ADD, POOL_MAX, POOL_WEIGH } pool_step;
+
+static pool_step pool_step_of(kern_pool_mode mode)
+{
+    if (mode == KERN_POOL_MAX) return POOL_MAX;
+    return mode == KERN_POOL_WEIGHTED_MEAN ? POOL_WEIGH : POOL_ADD;
+}
+
+/* acc and the tokens t0 <= t < t1 of one half panel, in order; x: [8 features][16], its lanes those of the half; weight of token t0. */
+VEC_INLINE __m256 pool_half(const pool_step step, __m256 acc, const float *x, int t0, int t1, float weight)
+{
+    __m256 r[8];
+    for (int i = 0; i < 8; i++) r[i] = _mm256_load_ps(x + i * KERN_LANES);
+    transpose8(r); /* now [8 tokens][8 features] */
+    for (int t = t0; t < t1; t++, weight += 1.0f) {
+        if (step == POOL_MAX)
+            acc = _mm256_max_ps(r[t], acc);
+        else
+            acc = step == POOL_ADD ? _mm256_add_ps(acc, r[t]) : _mm256_fmadd_ps(_mm256_set1_ps(weight), r[t], acc);
+    }
+    return acc;
+}
+
+/* What the sum over the tokens is divided by; the largest is not divided. */
+static float pool_divisor(const kern_pool_args *a)
+{
+    const int64_t n = a->t1 - a->t0;
+    if (a->mode == KERN_POOL_MEAN_SQRT) return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss((float)n)));
+    return (float)(a->mode == KERN_POOL_WEIGHTED_MEAN ? n * a->first_weight + n * (n - 1) / 2 : n);
+}
+
+/* Features 0..7 of x, the feature's row in panel 0, over all tokens. */
+VEC_INLINE __m256 pool_tokens(const pool_step step, const kern_pool_args *a, const float *x)
+{
+    __m256 acc = step == POOL_MAX ? _mm256_set1_ps(-__builtin_inff()) : _mm256_setzero_ps();
+    for (int64_t t = a->t0; t < a->t1;) {
+        const int first = (int)(t % 8), last = a->t1 - t < 8 - first ? first + (int)(a->t1 - t) : 8;
+        const float *half = x + t / KERN_LANES * a->x_stride + (t % KERN_LANES - first);
+        const float weight = (float)(a->first_weight + t - a->t0);
+        if (last - first == 8) /* as constants they unroll */
+            acc = pool_half(step, acc, half, 0, 8, weight);
+        else
+            acc = pool_half(step, acc, half, first, last, weight);
+        t += last - first;
+    }
+    return step == POOL_MAX ? acc : _mm256_div_ps(acc, _mm256_set1_ps(pool_divisor(a)));
+}
+
+static void pool_blocks(const kern_pool_args *a, int64_t blocks)
+{
+    for (int64_t f = 0; f < blocks; f += 8) {
+        _Alignas(32) float out[8];
+        const float *x = a->x + f * KERN_LANES;
+        switch (pool_step_of(a->mode)) {
+        case POOL_ADD: _mm256_store_ps(out, pool_tokens(POOL_ADD, a, x)); break;
+        case POOL_MAX: _mm256_store_ps(out, pool_tokens(POOL_MAX, a, x)); break;
+        case POOL_WEIGH: _mm256_store_ps(out, pool_tokens(POOL_WEIGH, a, x)); break;
+        }
+        for (int i = 0; i < 8; i++) a->y[(f + i) * KERN_LANES] = out[i];
+    }
+}
+
+/* The features f0 <= f < d, one by one, with the same additions. */
+static void pool_rest(const kern_pool_args *a, int64_t f0)
+{
+    const pool_step step = pool_step_of(a->mode);
+    for (int64_t f = f0; f < a->d; f++) {
+        const float *x = a->x + f * KERN_LANES;
+        float v = step == POOL_MAX ? -__builtin_inff() : 0.0f;
+        for (int64_t t = a->t0; t < a->t1; t++) {
+            const float one = x[t / KERN_LANES * a->x_stride + t % KERN_LANES];
+            if (step == POOL_MAX)
+                v = one > v ? one : v;
+            else
+                v = step == POOL_ADD ? v + one : __builtin_fmaf((float)(a->first_weight + t - a->t0), one, v);
+        }
+        a->y[f * KERN_LANES] = step == POOL_MAX ? v : v / pool_divisor(a);
+    }
+}
+
+void kern_avx2_pool(const kern_pool_args *a)
+{
+    if (a->mode == KERN_POOL_FIRST || a->mode == KERN_POOL_LAST) {
+        const int64_t t = a->mode == KERN_POOL_FIRST ? a->t0 : a->t1 - 1;
+        const float *x = a->x + t / KERN_LANES * a->x_stride + t % KERN_LANES;
+        for (int64_t f = 0; f < a->d; f++) a->y[f * KERN_LANES] = x[f * KERN_LANES];
+        return;
+    }
+    pool_blocks(a, a->d / 8 * 8);
+    pool_rest(a, a->d / 8 * 8);
+}
+
+/* Lanes 0..7 added as ((0+4)+(2+6)) + ((1+5)+(3+7)). */
+VEC_INLINE float lanes_sum(__m256 v)
+{
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+
+/* `rows` rows (1 or 4) with two chains of eight each; one order for both, depending on d only. */
+VEC_INLINE void dot_some(const int rows, const float *q, const float *r0, int64_t d, float *out)
+{
+    const float *r1 = r0 + d, *r2 = r1 + (rows > 1 ? d : 0), *r3 = r2 + (rows > 1 ? d : 0);
+    __m256 a0, b0, a1, b1, a2, b2, a3, b3;
+    float c0 = 0.0f, c1 = 0.0f, c2 = 0.0f, c3 = 0.0f;
+    int64_t i = 0;
+    a0 = b0 = a1 = b1 = a2 = b2 = a3 = b3 = _mm256_setzero_ps();
+    for (; i + 16 <= d; i += 16) {
+        const __m256 qa = _mm256_loadu_ps(q + i), qb = _mm256_loadu_ps(q + i + 8);
+        a0 = _mm256_fmadd_ps(qa, _mm256_loadu_ps(r0 + i), a0),
+        b0 = _mm256_fmadd_ps(qb, _mm256_loadu_ps(r0 + i + 8), b0);
+        if (rows == 1) continue;
+        a1 = _mm256_fmadd_ps(qa, _mm256_loadu_ps(r1 + i), a1),
+        b1 = _mm256_fmadd_ps(qb, _mm256_loadu_ps(r1 + i + 8), b1);
+        a2 = _mm256_fmadd_ps(qa, _mm256_loadu_ps(r2 + i), a2),
+        b2 = _mm256_fmadd_ps(qb, _mm256_loadu_ps(r2 + i + 8), b2);
+        a3 = _mm256_fmadd_ps(qa, _mm256_loadu_ps(r3 + i), a3),
+        b3 = _mm256_fmadd_ps(qb, _mm256_loadu_ps(r3 + i + 8), b3);
+    }
+    for (; i < d; i++) {
+        c0 += q[i] * r0[i];
+        if (rows == 1) continue;
+        c1 += q[i] * r1[i];
+        c2 += q[i] * r2[i];
+        c3 += q[i] * r3[i];
+    }
+    out[0] = lanes_sum(_mm256_add_ps(a0, b0)) + c0;
+    if (rows == 1) return;
+    out[1] = lanes_sum(_mm256_add_ps(a1, b1)) + c1;
+    out[2] = lanes_sum(_mm256_add_ps(a2, b2)) + c2;
+    out[3] = lanes_sum(_mm256_add_ps(a3, b3)) + c3;
+}
+
+void kern_avx2_dot_rows(const float *q, const float *rows, int64_t n, int64_t d, float *out)
+{
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) dot_some(4, q, rows + i * d, d, out + i);
+    for (; i < n; i++) dot_some(1, q, rows + i * d, d, out + i);
+}
+
+/* Number of leading bytes (a multiple of 128) whose elements are all finite. `exponent`: its bits, repeated over the vector. */
+VEC_INLINE size_t finite_bytes(const bool wide, const unsigned char *p, size_t n, __m256i exponent)
+{
+    size_t i = 0;
+    for (; i + 128 <= n; i += 128) {
+        __m256i bad = _mm256_setzero_si256();
+        for (size_t o = 0; o < 128; o += 32) {
+            const __m256i e = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)(p + i + o)), exponent);
+            bad = _mm256_or_si256(bad, wide ? _mm256_cmpeq_epi32(e, exponent) : _mm256_cmpeq_epi16(e, exponent));
+        }
+        if (_mm256_movemask_epi8(bad)) break;
+    }
+    return i;
+}
+
+int64_t kern_avx2_first_nonfinite(dtype type, const void *x, int64_t n)
+{
+    const unsigned char *p = x;
+    const int64_t size = type == DTYPE_F32 ? 4 : 2;
+    const size_t bytes = (size_t)(n * size);
+    size_t ok;
+    if (type == DTYPE_F32)
+        ok = finite_bytes(true, p, bytes, _mm256_set1_epi32(0x7f800000));
+    else
+        ok = finite_bytes(false, p, bytes, _mm256_set1_epi16(type == DTYPE_F16 ? 0x7c00 : 0x7f80));
+    for (int64_t i = (int64_t)ok / size; i < n; i++) {
+        float v;
+        dtype_to_f32(type, p + i * size, 1, &v);
+        if (!(v - v == 0.0f)) return i;
+    }
+    return -1;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * dtype.c: the element type table (dtype.def) and the exact conversions of half and bfloat16 to f32.
+ *
+ * binary16 is IEEE 754-2008 3.6: 1 sign, 5 exponent (bias 15), 10 fraction bits; bfloat16 is the upper half of a binary32.
+ * Weight bytes come from files at any alignment, so every element is read through memcpy. */
+#include "tensor/tensor.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    uint8_t bytes, is_float;
+} dtype_table[DTYPE_COUNT] = {
+#define DTYPE(name, bytes, is_float) {#name, bytes, is_float},
+#include "tensor/dtype.def"
+#undef DTYPE
+};
+
+const char *dtype_name(dtype t) { return (unsigned)t < DTYPE_COUNT ? dtype_table[t].name : "?"; }
+
+size_t dtype_size(dtype t) { return (unsigned)t < DTYPE_COUNT ? dtype_table[t].bytes : 0; }
+
+bool dtype_is_float(dtype t) { return (unsigned)t < DTYPE_COUNT && dtype_table[t].is_float; }
+
+bool dtype_parse(const char *name, size_t n, dtype *out)
+{
+    for (int i = 0; i < DTYPE_COUNT; i++) {
+        if (strlen(dtype_table[i].name) == n && memcmp(dtype_table[i].name, name, n) == 0) {
+            *out = (dtype)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+float half_to_f32(uint16_t bits)
+{
+    union {
+        uint32_t u;
+        float f;
+    } v;
+    uint32_t sign = (uint32_t)(bits & 0x8000u) << 16, exponent = (bits >> 10) & 0x1fu, fraction = bits & 0x3ffu;
+    if (exponent == 0x1f) { /* infinity; NaN keeps its payload and becomes quiet, as VCVTPH2PS does */
+        v.u = sign | 0x7f800000u | fraction << 13 | (fraction ? 0x400000u : 0);
+    } else if (exponent != 0) {
+        v.u = sign | (exponent + 127 - 15) << 23 | fraction << 13;
+    } else { /* zero and subnormals: fraction * 2^-24, exact in f32 */
+        v.f = (float)fraction * 0x1p-24f;
+        v.u |= sign;
+    }
+    return v.f;
+}
+
+void dtype_to_f32(dtype t, const void *src, size_t n, float *dst)
+{
+    const unsigned char *p = src;
+    uint16_t h;
+    if (n == 0) return;
+    switch (t) {
+    case DTYPE_F32: memcpy(dst, src, n * sizeof(float)); break;
+    case DTYPE_F16:
+        for (size_t i = 0; i < n; i++) {
+            memcpy(&h, p + 2 * i, 2);
+            dst[i] = half_to_f32(h);
+        }
+        break;
+    case DTYPE_BF16:
+        for (size_t i = 0; i < n; i++) {
+            memcpy(&h, p + 2 * i, 2);
+            dst[i] = bf16_to_f32(h);
+        }
+        break;
+    default: memset(dst, 0, n * sizeof(float)); break; /* callers check the type; defined bytes all the same */
+    }
+}
+
+void tensor_shape_text(const int64_t *dim, int32_t rank, char *out, size_t n_out)
+{
+    static const char cut[] = "...]";
+    size_t at = 0;
+    if (n_out == 0) return;
+    if (n_out < sizeof(cut) + 1) {
+        out[0] = '\0';
+        return;
+    }
+    out[at++] = '[';
+    for (int32_t i = 0; i < rank; i++) {
+        char one[32];
+        size_t n = (size_t)snprintf(one, sizeof(one), i ? ",%lld" : "%lld", (long long)dim[i]);
+        /* Room for this and, unless it is the last, for the mark of a cut behind it. */
+        size_t behind = i + 1 < rank ? sizeof(cut) : sizeof("]");
+        if (at + n + behind > n_out) {
+            memcpy(out + at, cut, sizeof(cut));
+            return;
+        }
+        memcpy(out + at, one, n);
+        at += n;
+    }
+    memcpy(out + at, "]", 2);
+}
