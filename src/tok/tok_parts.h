@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * tok_parts.h: inside the tokenizer: the text on its way through the pipeline, the five component families, and what loading them needs.
+ *
+ * A component is a struct with a function pointer and its parameters; its loader (tok_types.def) fills it from the JSON object. All of them are
+ * immutable after loading and take working memory from tok_work, which lives for one call of tok_encode.
+ *
+ *     raw text --added tokens--> segments --normalizer--> tok_text --added tokens--> --pre-tokenizer--> spans --model--> ids and offsets
+ */
+#ifndef LATH_TOK_PARTS_H
+#define LATH_TOK_PARTS_H
+
+#include "base/json.h"
+#include "base/map.h"
+#include "tok/tok.h"
+#include "tok/tok_trie.h"
+#include "tok/tok_vocab.h"
+
+/* ---------------------------------------------------------------------------------------------------------- text and spans */
+
+/* Text with its way back: byte i of s came from the bytes from[i] .. to[i] of the original text; where from is NULL nothing has changed
+ * length, and byte i is byte base + i. Bytes of one character share their values. */
+typedef struct tok_text {
+    const char *s;
+    size_t n;
+    const uint32_t *from, *to; /* [n], or both NULL */
+    uint32_t base;
+} tok_text;
+
+/* Of the non-empty piece [b, e) of t: the bytes of the original text. */
+static inline uint32_t tok_text_from(const tok_text *t, size_t b) { return t->from ? t->from[b] : t->base + (uint32_t)b; }
+static inline uint32_t tok_text_to(const tok_text *t, size_t e) { return t->to ? t->to[e - 1] : t->base + (uint32_t)e; }
+tok_text tok_text_slice(const tok_text *t, size_t b, size_t e);
+
+/* Text being written; grows in the scratch arena and is used again for the next segment. */
+typedef struct tok_textbuf {
+    char *s;
+    uint32_t *from, *to;
+    size_t n, cap;
+    bool aligned; /* from and to are kept; else byte i is byte base + i so far */
+    uint32_t base;
+} tok_textbuf;
+
+typedef struct tok_span {
+    uint32_t b, e;
+} tok_span;
+
+typedef struct tok_spans {
+    tok_span *v;
+    size_t n, cap;
+} tok_spans;
+
+typedef struct tok_work {
+    const tok *t;
+    arena *scratch;
+    tok_textbuf bufs[2]; /* a normalizer reads what is in one and writes the other */
+    int next_buf;
+    tok_spans spans;   /* the words of the segment in hand */
+    tok_spans spare;   /* what the next splitter writes */
+    tok_spans matches; /* of splitters that need them */
+    uint64_t *hashes;  /* [cap_hashes] of the prefixes of a long word */
+    size_t cap_hashes;
+    tok_encoding *out;
+    lath_error *err;
+} tok_work;
+
+lath_status tok_spans_grow(tok_work *w, tok_spans *s);
+static inline lath_status tok_spans_push(tok_work *w, tok_spans *s, size_t b, size_t e)
+{
+    if (s->n == s->cap) TRY(tok_spans_grow(w, s));
+    s->v[s->n++] = (tok_span){(uint32_t)b, (uint32_t)e};
+    return LATH_OK;
+}
+
+/* The buffer that is not in use, emptied, with room for about `want` bytes. */
+lath_status tok_textbuf_take(tok_work *w, size_t want, uint32_t base, tok_textbuf **out);
+lath_status tok_textbuf_grow(tok_work *w, tok_textbuf *b, size_t more);
+/* From here on lengths differ: writes down where the bytes so far came from. */
+void tok_textbuf_align(tok_textbuf *b);
+static inline tok_text tok_textbuf_text(const tok_textbuf *b)
+{
+    return (tok_text){b->s, b->n, b->aligned ? b->from : NULL, b->aligned ? b->to : NULL, b->base};
+}
+
+/* Room in the encoding for `more` tokens. */
+lath_status tok_encoding_grow(const lath_allocator *alloc, tok_encoding *e, size_t more, lath_error *err);
+static inline lath_status tok_emit(tok_work *w, const lath_allocator *alloc, int32_t id, uint32_t from, uint32_t to)
+{
+    tok_encoding *e = w->out;
+    if (e->n == e->capacity) TRY(tok_encoding_grow(alloc, e, 1, w->err));
+    e->ids[e->n] = id;
+    e->offsets[2 * e->n] = from;
+    e->offsets[2 * e->n + 1] = to;
+    e->n++;
+    return LATH_OK;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- components */
+
+typedef struct tok_normalizer tok_normalizer;
+struct tok_normalizer {
+    /* Replaces *t. */
+    lath_status (*run)(const tok_normalizer *n, tok_work *w, tok_text *t);
+    struct { /* one pass over the characters, in this order: */
+        uint32_t drop;   /* remove those with one of these flags */
+        bool blank;      /* white space becomes ' ' */
+        bool cjk;        /* ' ' around ideographs */
+        bool nfd;        /* canonical decomposition (without reordering) */
+        uint32_t strip;  /* of what results, remove those with one of these flags */
+        bool lower;
+        uint32_t mask;      /* flags that make a character need more than copying */
+        uint16_t ascii[256]; /* the byte that an ASCII byte becomes, or TOK_ASCII_SLOW */
+    } pass;
+    const tok_normalizer *items; /* [n_items] of a sequence */
+    size_t n_items;
+};
+#define TOK_ASCII_SLOW 0x100
+
+typedef enum tok_split_kind { TOK_SPLIT_REMOVED, TOK_SPLIT_ISOLATED, TOK_SPLIT_PREVIOUS, TOK_SPLIT_NEXT, TOK_SPLIT_CONTIGUOUS } tok_split_kind;
+
+typedef struct tok_splitter tok_splitter;
+struct tok_splitter {
+    /* Reads w->spans of t, leaves its own in w->spans. */
+    lath_status (*run)(const tok_splitter *p, tok_work *w, tok_text *t);
+    uint8_t ascii[256]; /* class of a byte: see tok_split.c */
+    tok_split_kind behavior;
+    const tok_splitter *items; /* [n_items] of a sequence */
+    size_t n_items;
+};
+
+typedef struct tok_model tok_model;
+struct tok_model {
+    /* Emits the tokens of w->spans of t. */
+    lath_status (*run)(const tok_model *m, tok_work *w, const tok_text *t);
+    struct {
+        int32_t unk;
+        const char *prefix;
+        size_t prefix_len;
+        uint64_t prefix_hash;
+        size_t max_chars;
+    } wordpiece;
+};
+
+/* One item of a template: the text, or tokens. */
+typedef struct tok_piece {
+    char sequence; /* 'A', 'B', or 0: tokens */
+    int32_t type_id;
+    const int32_t *ids; /* [n_ids] */
+    size_t n_ids;
+} tok_piece;
+
+typedef struct tok_template {
+    const tok_piece *single, *pair; /* NULL: no template of that kind */
+    size_t n_single, n_pair;
+    size_t n_added, n_added_pair; /* tokens that they add */
+    bool types_always;            /* type ids of the text are the template's even when its tokens are not wanted */
+} tok_template;
+
+typedef struct tok_string {
+    const char *s;
+    size_t n;
+} tok_string;
+
+typedef struct tok_decoder tok_decoder;
+struct tok_decoder {
+    /* Changes the texts of tokens in place (new bytes are of mem); what is left is put together without anything between. */
+    lath_status (*run)(const tok_decoder *d, arena *mem, tok_string *v, size_t *n, lath_error *err);
+    struct {
+        tok_string prefix;
+        bool cleanup;
+    } wordpiece;
+};
+
+typedef struct tok_added_token {
+    tok_string content, pattern; /* pattern: normalized content, where the token asks for that */
+    int32_t id;
+    bool special, single_word, lstrip, rstrip, normalized;
+} tok_added_token;
+
+typedef struct tok_added {
+    tok_added_token *v; /* [n], no two of one id */
+    size_t n;
+    map by_content; /* content -> id */
+    map special;    /* contents of special tokens */
+    map by_id;      /* id -> index in v, while loading */
+    int32_t next_id; /* of the next token that the vocabulary does not have */
+    tok_trie raw, normalized;
+    bool patterns_differ; /* some pattern is not its content */
+} tok_added;
+
+struct tok {
+    const lath_allocator *alloc;
+    arena mem;
+    tok_vocab vocab;
+    tok_normalizer normalizer; /* run == NULL: none */
+    tok_splitter splitter;     /* run == NULL: none */
+    tok_model model;
+    tok_template template;
+    tok_decoder decoder; /* run == NULL: tokens are joined by a space */
+    tok_added added;
+};
+
+lath_status tok_normalize(const tok *t, tok_work *w, tok_text *text);
+/* Added tokens in text: calls for each piece in order; token is NULL for text between. Pieces are never empty. */
+typedef lath_status (*tok_piece_fn)(tok_work *w, void *ctx, size_t b, size_t e, const tok_added_token *token);
+lath_status tok_added_split(const tok_added *a, const tok_trie *trie, const char *s, size_t n, bool parse_special, tok_piece_fn fn, tok_work *w,
+                            void *ctx);
+
+/* ----------------------------------------------------------------------------------------------------------------- loading */
+
+typedef struct tok_load {
+    tok *t;
+    const char *name; /* of the file, leads messages */
+    bool vocab_is_array;
+    lath_error *err;
+} tok_load;
+
+/* return TOK_FAIL(l, value, LATH_ERR_FORMAT, "normalizer: ..."): message with file and line; value may be NULL. */
+lath_status tok_load_wrap(tok_load *l, const json_value *at, lath_status st);
+#define TOK_FAIL(l, at, ...) tok_load_wrap(l, at, err_set((l)->err, __VA_ARGS__))
+
+/* Every member of obj is one of the names (NULL at the end): a field that is not known could change ids. what: "normalizer". */
+lath_status tok_load_fields(tok_load *l, const json_value *obj, const char *what, const char *const *known);
+lath_status tok_load_bool(tok_load *l, const json_value *obj, const char *what, const char *key, bool *out);
+/* Terminated copy in the tokenizer's memory. */
+lath_status tok_load_string(tok_load *l, const json_value *obj, const char *what, const char *key, tok_string *out);
+void *tok_load_array(tok_load *l, size_t count, size_t size);
+
+lath_status tok_load_normalizer(tok_load *l, const json_value *v, tok_normalizer *out);
+lath_status tok_load_splitter(tok_load *l, const json_value *v, tok_splitter *out);
+
+#define TOK_NORMALIZER(name, fn) lath_status fn(tok_load *l, const json_value *v, tok_normalizer *out);
+#define TOK_PRE_TOKENIZER(name, fn) lath_status fn(tok_load *l, const json_value *v, tok_splitter *out);
+#define TOK_MODEL(name, fn) lath_status fn(tok_load *l, const json_value *v, tok_model *out);
+#define TOK_POST_PROCESSOR(name, fn) lath_status fn(tok_load *l, const json_value *v, tok_template *out);
+#define TOK_DECODER(name, fn) lath_status fn(tok_load *l, const json_value *v, tok_decoder *out);
+#include "tok/tok_types.def"
+#undef TOK_NORMALIZER
+#undef TOK_PRE_TOKENIZER
+#undef TOK_MODEL
+#undef TOK_POST_PROCESSOR
+#undef TOK_DECODER
+
+/* The same from plain parameters (vocab.txt). */
+void tok_norm_bert_init(tok_normalizer *n, bool clean, bool cjk, bool strip, bool lower);
+void tok_split_bert_init(tok_splitter *p);
+lath_status tok_wordpiece_init(tok_load *l, const json_value *at, tok_string unk, tok_string prefix, size_t max_chars, tok_model *out);
+lath_status tok_template_bert_init(tok_load *l, int32_t cls, int32_t sep, tok_template *out);
+void tok_decoder_wordpiece_init(tok_decoder *d, tok_string prefix, bool cleanup);
+
+/* Added tokens, after vocabulary and normalizer. add may be called with the same content again: flags are replaced. */
+lath_status tok_added_init(tok_load *l, size_t most);
+lath_status tok_added_add(tok_load *l, const tok_added_token *token);
+lath_status tok_added_finish(tok_load *l);
+lath_status tok_added_load(tok_load *l, const json_value *list);
+void tok_added_deinit(tok_added *a);
+
+lath_status tok_vocab_txt_load(tok_load *l, const char *dir);
+
+#endif
