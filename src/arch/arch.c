@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * arch.c: the list of architectures and the binding of their weight tables. */
+#include "arch/arch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ARCH(type, desc) extern const arch_desc desc;
+#include "arch/arch_list.h"
+#undef ARCH
+
+static const struct {
+    const char *type;
+    const arch_desc *desc;
+} list[] = {
+#define ARCH(type, desc) {type, &desc},
+#include "arch/arch_list.h"
+#undef ARCH
+};
+
+const arch_desc *arch_find(const char *model_type)
+{
+    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+        if (strcmp(list[i].type, model_type) == 0) return list[i].desc;
+    }
+    return NULL;
+}
+
+void arch_names(buf *out)
+{
+    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) buf_printf(out, "%s%s", i ? ", " : "", list[i].type);
+}
+
+enum { NAME_MAX_LEN = 192 };
+
+/* Troubles found while binding: all go to the log, the first ones into the message. */
+typedef struct troubles {
+    const arch_source *src;
+    int32_t missing, wrong;
+    char first[160];
+} troubles;
+
+static void add_trouble(troubles *t, const char *text)
+{
+    size_t n = strlen(t->first), k = strlen(text);
+    if (n + k + 3 < sizeof(t->first)) snprintf(t->first + n, sizeof(t->first) - n, "%s%s", n ? "; " : "", text);
+    log_line(t->src->log, LATH_LOG_ERROR, "%s: %s", safetensors_file(t->src->st)->path, text);
+}
+
+static void expand(char out[NAME_MAX_LEN], const char *prefix, const char *pattern, int32_t layer)
+{
+    const char *hole = strstr(pattern, "{}");
+    if (hole) snprintf(out, NAME_MAX_LEN, "%s%.*s%d%s", prefix, (int)(hole - pattern), pattern, layer, hole + 2);
+    else snprintf(out, NAME_MAX_LEN, "%s%s", prefix, pattern);
+}
+
+static const tensor *lookup(const arch_source *src, const char *prefix, const arch_weight_row *r, int32_t layer)
+{
+    char name[NAME_MAX_LEN];
+    expand(name, prefix, r->hf, layer);
+    const tensor *t = safetensors_find(src->st, name);
+    if (!t && r->hf_old) {
+        expand(name, prefix, r->hf_old, layer);
+        t = safetensors_find(src->st, name);
+    }
+    return t;
+}
+
+static void mark_used(const arch_source *src, const tensor *t) { src->used[t - safetensors_at(src->st, 0)] = true; }
+
+/* Shape and type of a tensor against what is wanted; cols == 0 for a vector. Says what is wrong in `text`. */
+static bool suits(const tensor *t, int64_t rows, int64_t cols, char *text, size_t n)
+{
+    char have[64];
+    const int64_t want[2] = {rows, cols};
+    int32_t rank = cols ? 2 : 1;
+    bool same = t->rank == rank && t->dim[0] == rows && (rank == 1 || t->dim[1] == cols);
+    if (!same) {
+        char wanted[64];
+        tensor_shape_text(t->dim, t->rank, have, sizeof(have));
+        tensor_shape_text(want, rank, wanted, sizeof(wanted));
+        snprintf(text, n, "tensor \"%s\": shape %s, want %s", t->name, have, wanted);
+        return false;
+    }
+    if (t->type != DTYPE_F32 && t->type != DTYPE_F16 && t->type != DTYPE_BF16) {
+        snprintf(text, n, "tensor \"%s\": dtype %s, want F32, F16 or BF16", t->name, dtype_name(t->type));
+        return false;
+    }
+    return true;
+}
+
+static int64_t dim_of(const arch_dims *d, arch_dim which)
+{
+    switch (which) {
+    case ARCH_D_MODEL: return d->d_model;
+    case ARCH_D_FF: return d->d_ff;
+    case ARCH_VOCAB: return d->vocab_size;
+    case ARCH_POSITIONS: return d->max_positions;
+    case ARCH_TYPES: return d->n_types;
+    case ARCH_DIM_NONE: break;
+    }
+    return 0;
+}
+
+static lath_status bind_row(const arch_model *m, const arch_source *src, const char *prefix, const arch_weight_row *r, int32_t layer, troubles *bad, lath_error *err)
+{
+    const tensor *t = lookup(src, prefix, r, layer);
+    char text[NAME_MAX_LEN + 128];
+    if (!t) {
+        char name[NAME_MAX_LEN];
+        expand(name, prefix, r->hf, layer);
+        snprintf(text, sizeof(text), "no tensor \"%s\"", name);
+        bad->missing++;
+        add_trouble(bad, text);
+        return LATH_OK;
+    }
+    mark_used(src, t);
+    int64_t rows = dim_of(&m->dims, r->rows), cols = dim_of(&m->dims, r->cols);
+    if (!suits(t, rows, cols, text, sizeof(text))) {
+        bad->wrong++;
+        add_trouble(bad, text);
+        return LATH_OK;
+    }
+    char *at = (r->per_layer ? (char *)m->layers + (size_t)layer * m->desc->layer_size : (char *)m->weights) + r->offset;
+    const char *file = safetensors_file(src->st)->path;
+    if (r->kind == ARCH_VECTOR) return vec_init((vec *)at, src->mem, t, file, err);
+    weight_init((weight *)at, t, file, rows, cols);
+    return LATH_OK;
+}
+
+/* The prefix under which the file has the first weight of the table. */
+static const char *find_prefix(const arch_desc *d, const arch_source *src)
+{
+    for (const char *const *p = d->prefixes; *p; p++) {
+        if (lookup(src, *p, &d->rows[0], 0)) return *p;
+    }
+    return d->prefixes[0];
+}
+
+static lath_status report(const troubles *t, lath_error *err)
+{
+    const char *file = safetensors_file(t->src->st)->path;
+    if (t->missing == 0 && t->wrong == 0) return LATH_OK;
+    if (t->missing + t->wrong == 1) return err_set(err, LATH_ERR_FORMAT, "%s: %s", file, t->first);
+    if (t->wrong == 0) return err_set(err, LATH_ERR_FORMAT, "%s: %d tensors missing: %s", file, t->missing, t->first);
+    return err_set(err, LATH_ERR_FORMAT, "%s: %d tensors missing, %d wrong: %s", file, t->missing, t->wrong, t->first);
+}
+
+lath_status arch_open(const arch_desc *d, const json_value *config, const char *config_name, const arch_source *src, arch_model *m, lath_error *err)
+{
+    *m = (arch_model){.desc = d, .mem = src->mem};
+    m->weights = arena_zero(src->mem, d->model_size);
+    if (!m->weights) return err_nomem(err, d->model_size);
+    TRY(d->parse(m, config, config_name, err));
+    if (safetensors_count(src->st) == 0) return err_set(err, LATH_ERR_FORMAT, "%s: no tensors in it", safetensors_file(src->st)->path);
+    /* A configuration may ask for more layers than the file can hold: say so before memory is taken for them. */
+    if (m->dims.n_layers > safetensors_count(src->st))
+        return err_set(err, LATH_ERR_FORMAT, "%s: %d layers, but %s has %d tensors", config_name, m->dims.n_layers, safetensors_file(src->st)->path, safetensors_count(src->st));
+    m->layers = arena_array(src->mem, (size_t)m->dims.n_layers, d->layer_size);
+    if (!m->layers) return err_nomem(err, (size_t)m->dims.n_layers * d->layer_size);
+    troubles bad = {.src = src};
+    const char *prefix = find_prefix(d, src);
+    for (size_t i = 0; i < d->n_rows; i++) {
+        const arch_weight_row *r = &d->rows[i];
+        for (int32_t l = 0; l < (r->per_layer ? m->dims.n_layers : 1); l++) TRY(bind_row(m, src, prefix, r, l, &bad, err));
+    }
+    TRY(report(&bad, err));
+    return d->finish(m, err);
+}
+
+lath_status arch_bind_linear(const arch_source *src, const char *w_name, const char *bias_name, int64_t rows, int64_t cols, nn_linear_w *out, lath_error *err)
+{
+    const char *file = safetensors_file(src->st)->path;
+    char text[NAME_MAX_LEN + 128];
+    const tensor *w = safetensors_find(src->st, w_name), *b = bias_name ? safetensors_find(src->st, bias_name) : NULL;
+    if (!w || (bias_name && !b)) return err_set(err, LATH_ERR_FORMAT, "%s: no tensor \"%s\"", file, w ? bias_name : w_name);
+    if (!suits(w, rows, cols, text, sizeof(text)) || (b && !suits(b, rows, 0, text, sizeof(text)))) return err_set(err, LATH_ERR_FORMAT, "%s: %s", file, text);
+    weight_init(&out->w, w, file, rows, cols);
+    mark_used(src, w);
+    if (!b) return LATH_OK;
+    mark_used(src, b);
+    return vec_init(&out->bias, src->mem, b, file, err);
+}

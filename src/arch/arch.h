@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * arch.h: what an architecture is to the engine. A family is one file (arch_X.c) and one line in arch_list.h; its arch_desc holds everything: the
+ * configuration's parse and validation, the declarative table of its weights, and the forward.
+ */
+#ifndef LATH_ARCH_H
+#define LATH_ARCH_H
+
+#include "base/json.h"
+#include "base/log.h"
+#include "ffn/ffn.h"
+#include "nn/nn.h"
+#include "store/safetensors.h"
+
+/* What every architecture tells the engine about a model. */
+typedef struct arch_dims {
+    int32_t n_layers, n_heads, vocab_size, max_positions, n_types;
+    int64_t d_model, d_ff;
+    const char *activation;
+} arch_dims;
+
+/* Which dimension a weight's shape names. */
+typedef enum arch_dim { ARCH_DIM_NONE, ARCH_D_MODEL, ARCH_D_FF, ARCH_VOCAB, ARCH_POSITIONS, ARCH_TYPES } arch_dim;
+typedef enum arch_kind { ARCH_MATRIX, ARCH_VECTOR } arch_kind;
+
+/* A weight: where it goes in the family's struct, what it is called in the file, its shape. "{}" in a name is the layer number. */
+typedef struct arch_weight_row {
+    size_t offset; /* of a `weight` or a `vec` in the layer's struct (per_layer) or the model's */
+    arch_kind kind;
+    bool per_layer;
+    const char *hf, *hf_old; /* names in a Hugging Face file; the old one or NULL */
+    arch_dim rows, cols;     /* a vector has no cols */
+} arch_weight_row;
+
+typedef struct arch_model arch_model;
+
+typedef struct arch_desc {
+    const char *name;
+    const char *const *prefixes; /* tried before each name, "" among them; NULL ends */
+    /* Reads config.json (`name` leads messages) into m; unknown semantics are errors that name the field. */
+    lath_status (*parse)(arch_model *m, const json_value *config, const char *name, lath_error *err);
+    const arch_weight_row *rows;
+    size_t n_rows;
+    size_t model_size, layer_size; /* of the family's structs that rows point into */
+    /* After binding: derived pieces (norms, FFN). */
+    lath_status (*finish)(arch_model *m, lath_error *err);
+    /* Floats of activations that a batch of n_tok tokens needs. */
+    size_t (*state_floats)(const arch_model *m, const backend_ops *ops, int64_t n_tok);
+    /* Hidden state of the last layer, [n_tok, d_model], in `state` (zeroed once). */
+    lath_status (*forward)(arch_model *m, const fwd *f, float *state, view *out);
+} arch_desc;
+
+struct arch_model {
+    const arch_desc *desc;
+    arch_dims dims;
+    arena *mem;    /* the model's memory */
+    void *weights; /* the family's struct */
+    void *layers;  /* [n_layers] of the family's layer struct */
+};
+
+/* By config.json's model_type; NULL when lath has none. */
+const arch_desc *arch_find(const char *model_type);
+/* "bert, ..." for messages, into out. */
+void arch_names(buf *out);
+
+/* Where weights are looked up. */
+typedef struct arch_source {
+    const safetensors *st;
+    bool *used; /* [safetensors_count]: set for every tensor that was bound */
+    const log_sink *log;
+    arena *mem;
+} arch_source;
+
+/* Parses the configuration, binds every row of the table. Missing, mis-shaped and integer-typed tensors are counted, all named in the log and the
+ * first ones in the message. */
+lath_status arch_open(const arch_desc *d, const json_value *config, const char *config_name, const arch_source *src, arch_model *m, lath_error *err);
+
+/* One matrix or vector by name with its shape checked: for modules outside an architecture's table (sentence-transformers Dense). */
+lath_status arch_bind_linear(const arch_source *src, const char *w_name, const char *bias_name, int64_t rows, int64_t cols, nn_linear_w *out, lath_error *err);
+
+#endif

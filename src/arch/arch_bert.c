@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * arch_bert.c: BERT encoders (Devlin et al. 2018): token, position and type embeddings, post-norm blocks, bidirectional attention. Also MiniLM, BGE, E5,
+ * GTE and every other model whose config.json says model_type "bert".
+ */
+#include <string.h>
+
+#include "arch/arch.h"
+
+typedef struct bert_layer {
+    nn_attention_w attn;
+    op_norm attn_norm, ffn_norm;
+    ffn_dense_layer ffn;
+} bert_layer;
+
+typedef struct bert_model {
+    weight word, position, type; /* [vocab, d], [positions, d], [types, d] */
+    op_norm embed_norm;
+    double eps;
+    kern_fn fn;
+    ffn_dense ffn;
+} bert_model;
+
+#define MODEL(field) offsetof(bert_model, field)
+#define LAYER(field) offsetof(bert_layer, field)
+#define L "encoder.layer.{}."
+static const arch_weight_row bert_rows[] = {
+    {MODEL(word), ARCH_MATRIX, false, "embeddings.word_embeddings.weight", NULL, ARCH_VOCAB, ARCH_D_MODEL},
+    {MODEL(position), ARCH_MATRIX, false, "embeddings.position_embeddings.weight", NULL, ARCH_POSITIONS, ARCH_D_MODEL},
+    {MODEL(type), ARCH_MATRIX, false, "embeddings.token_type_embeddings.weight", NULL, ARCH_TYPES, ARCH_D_MODEL},
+    {MODEL(embed_norm.gamma), ARCH_VECTOR, false, "embeddings.LayerNorm.weight", "embeddings.LayerNorm.gamma", ARCH_D_MODEL, ARCH_DIM_NONE},
+    {MODEL(embed_norm.beta), ARCH_VECTOR, false, "embeddings.LayerNorm.bias", "embeddings.LayerNorm.beta", ARCH_D_MODEL, ARCH_DIM_NONE},
+    {LAYER(attn.q.w), ARCH_MATRIX, true, L "attention.self.query.weight", NULL, ARCH_D_MODEL, ARCH_D_MODEL},
+    {LAYER(attn.q.bias), ARCH_VECTOR, true, L "attention.self.query.bias", NULL, ARCH_D_MODEL, ARCH_DIM_NONE},
+    {LAYER(attn.k.w), ARCH_MATRIX, true, L "attention.self.key.weight", NULL, ARCH_D_MODEL, ARCH_D_MODEL},
+    {LAYER(attn.k.bias), ARCH_VECTOR, true, L "attention.self.key.bias", NULL, ARCH_D_MODEL, ARCH_DIM_NONE},
+    {LAYER(attn.v.w), ARCH_MATRIX, true, L "attention.self.value.weight", NULL, ARCH_D_MODEL, ARCH_D_MODEL},
+    {LAYER(attn.v.bias), ARCH_VECTOR, true, L "attention.self.value.bias", NULL, ARCH_D_MODEL, ARCH_DIM_NONE},
+    {LAYER(attn.o.w), ARCH_MATRIX, true, L "attention.output.dense.weight", NULL, ARCH_D_MODEL, ARCH_D_MODEL},
+    {LAYER(attn.o.bias), ARCH_VECTOR, true, L "attention.output.dense.bias", NULL, ARCH_D_MODEL, ARCH_DIM_NONE},
+    {LAYER(attn_norm.gamma), ARCH_VECTOR, true, L "attention.output.LayerNorm.weight", L "attention.output.LayerNorm.gamma", ARCH_D_MODEL, ARCH_DIM_NONE},
+    {LAYER(attn_norm.beta), ARCH_VECTOR, true, L "attention.output.LayerNorm.bias", L "attention.output.LayerNorm.beta", ARCH_D_MODEL, ARCH_DIM_NONE},
+    {LAYER(ffn.up.w), ARCH_MATRIX, true, L "intermediate.dense.weight", NULL, ARCH_D_FF, ARCH_D_MODEL},
+    {LAYER(ffn.up.bias), ARCH_VECTOR, true, L "intermediate.dense.bias", NULL, ARCH_D_FF, ARCH_DIM_NONE},
+    {LAYER(ffn.down.w), ARCH_MATRIX, true, L "output.dense.weight", NULL, ARCH_D_MODEL, ARCH_D_FF},
+    {LAYER(ffn.down.bias), ARCH_VECTOR, true, L "output.dense.bias", NULL, ARCH_D_MODEL, ARCH_DIM_NONE},
+    {LAYER(ffn_norm.gamma), ARCH_VECTOR, true, L "output.LayerNorm.weight", L "output.LayerNorm.gamma", ARCH_D_MODEL, ARCH_DIM_NONE},
+    {LAYER(ffn_norm.beta), ARCH_VECTOR, true, L "output.LayerNorm.bias", L "output.LayerNorm.beta", ARCH_D_MODEL, ARCH_DIM_NONE},
+};
+#undef L
+
+/* Every field that the family has; required ones have no default. Ceilings keep absurd numbers out of the arithmetic. */
+static lath_status parse(arch_model *m, const json_value *c, const char *name, lath_error *err)
+{
+    bert_model *w = m->weights;
+    int64_t vocab = 0, d = 0, layers = 0, heads = 0, ff = 0, positions = 0, types = 0;
+    const struct {
+        const char *key;
+        int64_t max, *out;
+    } ints[] = {
+        {"vocab_size", 1 << 24, &vocab},
+        {"hidden_size", 1 << 16, &d},
+        {"num_hidden_layers", 1024, &layers},
+        {"num_attention_heads", 1 << 12, &heads},
+        {"intermediate_size", 1 << 18, &ff},
+        {"max_position_embeddings", 1 << 20, &positions},
+        {"type_vocab_size", 1 << 10, &types},
+    };
+    for (size_t i = 0; i < sizeof(ints) / sizeof(ints[0]); i++) {
+        TRY(json_get_int(c, ints[i].key, name, 1, ints[i].max, ints[i].out, err));
+        if (*ints[i].out == 0) return err_set(err, LATH_ERR_FORMAT, "%s: no \"%s\" in it", name, ints[i].key);
+    }
+    if (d % heads != 0) return err_set(err, LATH_ERR_FORMAT, "%s: hidden_size %lld is no multiple of num_attention_heads %lld", name, (long long)d, (long long)heads);
+    w->eps = 1e-12;
+    TRY(json_get_real(c, "layer_norm_eps", name, &w->eps, err));
+    if (!(w->eps >= 0 && w->eps < 1)) return err_set(err, LATH_ERR_FORMAT, "%s: layer_norm_eps is out of range", name);
+    const char *act = "gelu", *pos = "absolute";
+    TRY(json_get_str(c, "hidden_act", name, &act, err));
+    TRY(json_get_str(c, "position_embedding_type", name, &pos, err));
+    if (!nn_activation(act, &w->fn)) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: hidden_act \"%s\" is not supported", name, act);
+    if (strcmp(pos, "absolute") != 0) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: position_embedding_type \"%s\" is not supported", name, pos);
+    bool decoder = false, cross = false;
+    TRY(json_get_bool(c, "is_decoder", name, &decoder, err));
+    TRY(json_get_bool(c, "add_cross_attention", name, &cross, err));
+    if (decoder || cross) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: %s: a BERT decoder is not supported", name, decoder ? "is_decoder" : "add_cross_attention");
+    const char *kept = arena_strdup(m->mem, act, strlen(act));
+    if (!kept) return err_nomem(err, strlen(act));
+    m->dims = (arch_dims){(int32_t)layers, (int32_t)heads, (int32_t)vocab, (int32_t)positions, (int32_t)types, d, ff, kept};
+    return LATH_OK;
+}
+
+static lath_status finish(arch_model *m, lath_error *err)
+{
+    bert_model *w = m->weights;
+    bert_layer *layers = m->layers;
+    (void)err;
+    w->embed_norm.eps = (float)w->eps;
+    for (int32_t i = 0; i < m->dims.n_layers; i++) {
+        bert_layer *l = &layers[i];
+        l->attn.n_heads = m->dims.n_heads;
+        l->attn.head_dim = m->dims.d_model / m->dims.n_heads;
+        l->attn_norm.eps = l->ffn_norm.eps = (float)w->eps;
+    }
+    ffn_dense_init(&w->ffn, w->fn, &layers[0].ffn, sizeof(bert_layer));
+    return LATH_OK;
+}
+
+/* Activations of a batch: x and delta of d_model, and one block that holds Q, K, V and the heads' results during attention, the hidden features
+ * during the FFN:
+ *     | x [n, d] | delta [n, d] | wide [n, max(4 d, d_ff)] | */
+typedef struct bert_state {
+    view x, delta, qkv, ctx, hidden;
+} bert_state;
+
+static size_t wide_floats(const arch_model *m, const backend_ops *ops, int64_t n_tok)
+{
+    size_t attn = ops->view_floats(n_tok, 4 * m->dims.d_model), ff = ops->view_floats(n_tok, m->dims.d_ff);
+    return attn > ff ? attn : ff;
+}
+
+static size_t state_floats(const arch_model *m, const backend_ops *ops, int64_t n_tok)
+{
+    return 2 * ops->view_floats(n_tok, m->dims.d_model) + wide_floats(m, ops, n_tok);
+}
+
+static bert_state make_state(const arch_model *m, const backend_ops *ops, int64_t n_tok, float *memory)
+{
+    int64_t d = m->dims.d_model;
+    size_t n = ops->view_floats(n_tok, d);
+    float *wide = memory + 2 * n;
+    return (bert_state){
+        .x = ops->make_view(memory, n_tok, d),
+        .delta = ops->make_view(memory + n, n_tok, d),
+        .qkv = ops->make_view(wide, n_tok, 3 * d),
+        .ctx = ops->make_view(wide + 3 * n, n_tok, d),
+        .hidden = ops->make_view(wide, n_tok, m->dims.d_ff),
+    };
+}
+
+/* x = LN(word[id] + position[p] + type[t]) */
+static lath_status embed(bert_model *w, const fwd *f, view x)
+{
+    const op_gather_source sources[] = {{&w->word, f->b->ids}, {&w->type, f->b->type_ids}, {&w->position, f->b->pos}};
+    const op_gather g = {sources, 3, x};
+    TRY(f->s->ops->gather(f->s, &g));
+    TRY(nn_layer_norm(f, x, NULL, &w->embed_norm, x));
+    return trace_emit(f, TRACE_EMBED, -1, x);
+}
+
+/* One post-norm block (Devlin et al. 2018, after Vaswani et al. 2017, fig. 1). x: [n_tok, d_model], changed in place. */
+static lath_status block(bert_model *w, bert_layer *l, const fwd *f, int32_t i, const bert_state *s)
+{
+    TRY(nn_attention_bidir(f, &l->attn, s->x, s->qkv, s->ctx, s->delta)); /* delta = Wo MHA(x)     */
+    TRY(trace_emit(f, TRACE_ATTN_OUT, i, s->delta));
+    TRY(nn_layer_norm(f, s->x, &s->delta, &l->attn_norm, s->x)); /* x = LN(x + delta)      */
+    TRY(trace_emit(f, TRACE_ATTN_NORM, i, s->x));
+    TRY(ffn_forward(&w->ffn.base, f, i, s->x, s->hidden, s->delta)); /* delta = W2 act(W1 x)   */
+    TRY(trace_emit(f, TRACE_FFN_OUT, i, s->delta));
+    TRY(nn_layer_norm(f, s->x, &s->delta, &l->ffn_norm, s->x)); /* x = LN(x + delta)      */
+    return trace_emit(f, TRACE_RESIDUAL, i, s->x);
+}
+
+static lath_status forward(arch_model *m, const fwd *f, float *state, view *out)
+{
+    bert_model *w = m->weights;
+    bert_state s = make_state(m, f->s->ops, f->b->n_tok, state);
+    TRY(embed(w, f, s.x));
+    for (int32_t i = 0; i < m->dims.n_layers; i++) TRY(block(w, (bert_layer *)m->layers + i, f, i, &s));
+    *out = s.x;
+    return LATH_OK;
+}
+
+static const char *const prefixes[] = {"", "bert.", "model.", NULL};
+
+extern const arch_desc arch_bert;
+const arch_desc arch_bert = {
+    .name = "bert",
+    .prefixes = prefixes,
+    .parse = parse,
+    .rows = bert_rows,
+    .n_rows = sizeof(bert_rows) / sizeof(bert_rows[0]),
+    .model_size = sizeof(bert_model),
+    .layer_size = sizeof(bert_layer),
+    .finish = finish,
+    .state_floats = state_floats,
+    .forward = forward,
+};

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * arch_list.h: every architecture: ARCH(model_type, descriptor). */
+ARCH("bert", arch_bert)

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * backend.h: the op table, and the stream that ops run on.
+ *
+ * An op works on views of activations, [n_tok, d] of a packed batch, whose memory layout is the backend's own. The CPU backend (backend_cpu.c) runs
+ * an op at once on the thread pool; one that enqueues would return before it is done. The caller is the leader of an open pool region.
+ *
+ * Weights are borrowed from the map in the file's dtype; the first op that reads one checks that it is finite (once, by name).
+ */
+#ifndef LATH_BACKEND_H
+#define LATH_BACKEND_H
+
+#include <stdatomic.h>
+
+#include "base/arena.h"
+#include "base/pool.h"
+#include "kern/kern.h"
+#include "tensor/tensor.h"
+
+/* A matrix [rows, cols] in a weight file. */
+typedef struct weight {
+    const tensor *t; /* NULL: an optional one that is absent */
+    const char *file; /* for messages */
+    int64_t rows, cols;
+    atomic_bool finite; /* has been checked */
+} weight;
+
+/* A vector of a weight file as f32: straight from the map, or a small converted copy. Finite (checked when bound). */
+typedef struct vec {
+    const float *data; /* NULL: absent */
+    int64_t n;
+} vec;
+
+typedef struct stream stream;
+
+/* y[t] = sum over sources of table[index[t]]. Indices are in range. */
+typedef struct op_gather_source {
+    weight *table; /* [rows, d] */
+    const int32_t *index; /* [n_tok] */
+} op_gather_source;
+typedef struct op_gather {
+    const op_gather_source *sources;
+    int32_t n_sources;
+    view y;
+} op_gather;
+
+/* y = fn(x W^T + b); several parts share x and run as one pass. */
+typedef struct op_linear {
+    weight *w; /* [y.d, x.d] */
+    vec bias;  /* [y.d] or absent */
+    kern_fn fn;
+    view y;
+} op_linear;
+
+typedef struct op_norm {
+    vec gamma, beta;
+    float eps;
+} op_norm;
+
+/* softmax(q k^T scale) v; head h of q goes with head h / (n_heads / n_kv_heads) of k and v. Token t sees tokens begin[t] <= j < end[t]. */
+typedef struct op_attention {
+    view q, k, v, out; /* [n_tok, heads * head_dim] */
+    int32_t n_heads, n_kv_heads;
+    int64_t head_dim;
+    const int32_t *begin, *end; /* [n_tok] */
+    float scale;
+} op_attention;
+
+/* y[i] = reduce over tokens start[i] + skip <= t < start[i + 1] of x: every sequence is longer than skip. */
+typedef struct op_pool {
+    kern_pool_mode mode;
+    view x, y;            /* y: [n_seq, d] */
+    const int32_t *start; /* [n_seq + 1] */
+    int64_t skip;
+} op_pool;
+
+/* layer_norm: y = LN(x + r), r may be NULL, y may be x. l2_normalize: each row of x in place. read_rows: rows row0 .. row0 + n - 1 as plain
+ * row-major [n, d]. */
+typedef struct backend_ops {
+    const char *name;
+#define OP(name, args) lath_status(*name) args;
+#include "backend/ops.def"
+#undef OP
+    /* Floats that hold n_tok x d activations. */
+    size_t (*view_floats)(int64_t n_tok, int64_t d);
+    /* The view of n_tok x d activations in `memory` (64-byte aligned, zeroed once). */
+    view (*make_view)(float *memory, int64_t n_tok, int64_t d);
+    /* Features first .. first + d - 1 of x. */
+    view (*slice)(view x, int64_t first, int64_t d);
+    /* Floats of scratch that a stream needs for batches of n_tok tokens. */
+    size_t (*scratch_floats)(const struct stream *s, int64_t n_tok);
+} backend_ops;
+
+/* What one caller's ops run on: the pool and kernels of the runtime, and the caller's own scratch. */
+struct stream {
+    const backend_ops *ops;
+    pool *pool;
+    const kern_table *kern;
+    float *scratch;       /* 64-byte aligned */
+    int64_t scratch_tok;  /* tokens that it is large enough for */
+    lath_error *err;      /* where ops leave their message */
+};
+
+const backend_ops *backend_cpu(void);
+
+/* Binds a tensor as a weight matrix of the stated shape (checked by the caller). */
+void weight_init(weight *w, const tensor *t, const char *file, int64_t rows, int64_t cols);
+/* A tensor of n elements as f32: the map itself for an aligned F32 tensor, else a copy in `a`. NaN and infinity are LATH_ERR_FORMAT. */
+lath_status vec_init(vec *v, arena *a, const tensor *t, const char *file, lath_error *err);
+
+#endif

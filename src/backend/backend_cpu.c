@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * backend_cpu.c: ops on the thread pool. Activations lie in panels of 16 tokens (kern.h). An op is cut into tasks that workers claim; how it is cut
+ * depends on the number of threads, what an output element becomes does not: each is computed by one kernel call in a fixed order.
+ */
+
+#include "backend/backend.h"
+
+enum { LANES = KERN_LANES, TASKS_PER_THREAD = 4, CHECK_ELEMENTS = 1 << 18 };
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t n_panels(int64_t n_tok) { return ceil_div(n_tok, LANES); }
+/* Lanes in use of panel p. */
+static int32_t lanes_of(int64_t n_tok, int64_t p)
+{
+    int64_t rest = n_tok - p * LANES;
+    return (int32_t)(rest < LANES ? rest : LANES);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ views */
+
+static size_t cpu_view_floats(int64_t n_tok, int64_t d) { return (size_t)(n_panels(n_tok) * d * LANES); }
+
+static view cpu_make_view(float *memory, int64_t n_tok, int64_t d)
+{
+    return (view){.data = memory, .n_tok = n_tok, .d = d, .stride = d * LANES};
+}
+
+static view cpu_slice(view x, int64_t first, int64_t d)
+{
+    return (view){.data = x.data + first * LANES, .n_tok = x.n_tok, .d = d, .stride = x.stride};
+}
+
+/* Per worker: what linear wants, or the scores of one query panel against all keys. */
+static size_t worker_floats(const stream *s, int64_t n_tok)
+{
+    size_t scores = (size_t)(n_panels(n_tok) * LANES * LANES), n = s->kern->linear_scratch;
+    if (scores > n) n = scores;
+    return (n + 15) & ~(size_t)15;
+}
+
+static size_t cpu_scratch_floats(const stream *s, int64_t n_tok) { return worker_floats(s, n_tok) * (size_t)pool_size(s->pool); }
+
+static float *worker_scratch(const stream *s, int32_t worker) { return s->scratch + worker_floats(s, s->scratch_tok) * (size_t)worker; }
+
+/* ------------------------------------------------------------------------------------------------------- finite weights */
+
+typedef struct check_job {
+    const stream *s;
+    const weight *w;
+    atomic_int_fast64_t bad; /* smallest index found, or INT64_MAX */
+} check_job;
+
+static void check_task(void *ctx, int64_t task, int32_t worker)
+{
+    (void)worker;
+    check_job *j = ctx;
+    const tensor *t = j->w->t;
+    int64_t first = task * CHECK_ELEMENTS, n = t->count - first < CHECK_ELEMENTS ? t->count - first : CHECK_ELEMENTS;
+    int64_t at = j->s->kern->first_nonfinite(t->type, (const char *)t->data + (size_t)first * dtype_size(t->type), n);
+    if (at < 0) return;
+    int_fast64_t seen = atomic_load(&j->bad);
+    while (first + at < seen && !atomic_compare_exchange_weak(&j->bad, &seen, first + at)) {
+    }
+}
+
+/* The first use of a matrix reads all of it once: NaN and infinity are refused by name. */
+static lath_status check_finite(stream *s, weight *w)
+{
+    if (atomic_load_explicit(&w->finite, memory_order_relaxed)) return LATH_OK;
+    check_job j = {.s = s, .w = w};
+    atomic_init(&j.bad, INT64_MAX);
+    pool_run(s->pool, check_task, &j, ceil_div(w->t->count, CHECK_ELEMENTS));
+    int64_t bad = atomic_load(&j.bad);
+    if (bad != INT64_MAX)
+        return err_set(s->err, LATH_ERR_FORMAT, "%s: tensor \"%s\": element [%lld,%lld] is not finite", w->file, w->t->name, (long long)(bad / w->cols), (long long)(bad % w->cols));
+    atomic_store_explicit(&w->finite, true, memory_order_relaxed);
+    return LATH_OK;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- gather */
+
+enum { MAX_SOURCES = 4 };
+
+typedef struct gather_job {
+    const stream *s;
+    const op_gather *a;
+    atomic_bool bad;
+} gather_job;
+
+static void gather_task(void *ctx, int64_t p, int32_t worker)
+{
+    (void)worker;
+    gather_job *j = ctx;
+    const op_gather *a = j->a;
+    kern_gather_source src[MAX_SOURCES];
+    for (int32_t i = 0; i < a->n_sources; i++) {
+        const op_gather_source *o = &a->sources[i];
+        src[i] = (kern_gather_source){o->table->t->data, o->table->t->type, o->index + p * LANES};
+    }
+    float *y = a->y.data + p * a->y.stride;
+    kern_gather_args k = {src, a->n_sources, lanes_of(a->y.n_tok, p), a->y.d, y};
+    j->s->kern->gather(&k);
+    if (j->s->kern->first_nonfinite(DTYPE_F32, y, a->y.d * LANES) >= 0) atomic_store(&j->bad, true);
+}
+
+/* Only the rows that are used are looked at: a table may be half of the file. */
+static lath_status nonfinite_row(const stream *s, const op_gather *a)
+{
+    for (int32_t i = 0; i < a->n_sources; i++) {
+        const weight *w = a->sources[i].table;
+        size_t row_bytes = (size_t)w->cols * dtype_size(w->t->type);
+        for (int64_t t = 0; t < a->y.n_tok; t++) {
+            int64_t row = a->sources[i].index[t], at = s->kern->first_nonfinite(w->t->type, (const char *)w->t->data + (size_t)row * row_bytes, w->cols);
+            if (at >= 0)
+                return err_set(s->err, LATH_ERR_FORMAT, "%s: tensor \"%s\": element [%lld,%lld] is not finite", w->file, w->t->name, (long long)row, (long long)at);
+        }
+    }
+    return err_set(s->err, LATH_ERR_FORMAT, "%s: sums of embedding rows overflow", a->sources[0].table->file);
+}
+
+static lath_status cpu_gather(stream *s, const op_gather *a)
+{
+    gather_job j = {.s = s, .a = a};
+    atomic_init(&j.bad, false);
+    pool_run(s->pool, gather_task, &j, n_panels(a->y.n_tok));
+    return atomic_load(&j.bad) ? nonfinite_row(s, a) : LATH_OK;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- linear */
+
+/* Tasks are row chunks of a part times groups of panels; within a group a worker that goes on to the next chunk finds the group's panels in its
+ * cache. */
+typedef struct linear_job {
+    const stream *s;
+    view x;
+    const op_linear *parts;
+    int32_t n_parts;
+    int64_t chunk, group;    /* rows, panels of a task */
+    int64_t chunks_per_group; /* over all parts */
+} linear_job;
+
+static void linear_task(void *ctx, int64_t task, int32_t worker)
+{
+    const linear_job *j = ctx;
+    int64_t g = task / j->chunks_per_group, c = task % j->chunks_per_group;
+    const op_linear *part = j->parts;
+    for (int64_t n; c >= (n = ceil_div(part->y.d, j->chunk)); part++) c -= n;
+    int64_t panels = n_panels(j->x.n_tok), p0 = g * j->group, p1 = p0 + j->group < panels ? p0 + j->group : panels;
+    int64_t n0 = c * j->chunk, n1 = n0 + j->chunk < part->y.d ? n0 + j->chunk : part->y.d;
+    kern_linear_args k = {
+        .w = part->w->t->data,
+        .type = part->w->t->type,
+        .w_stride = j->x.d * (int64_t)dtype_size(part->w->t->type),
+        .bias = part->bias.data,
+        .x = j->x.data,
+        .x_stride = j->x.stride,
+        .y = part->y.data,
+        .y_stride = part->y.stride,
+        .k = j->x.d,
+        .n0 = n0,
+        .n1 = n1,
+        .p0 = p0,
+        .p1 = p1,
+        .last_lanes = lanes_of(j->x.n_tok, p1 - 1),
+        .fn = part->fn,
+        .scratch = worker_scratch(j->s, worker),
+    };
+    j->s->kern->linear(&k);
+}
+
+static lath_status cpu_linear(stream *s, view x, const op_linear *parts, int32_t n_parts)
+{
+    linear_job j = {.s = s, .x = x, .parts = parts, .n_parts = n_parts};
+    int64_t rows = 0, panels = n_panels(x.n_tok), want = (int64_t)pool_size(s->pool) * TASKS_PER_THREAD;
+    for (int32_t i = 0; i < n_parts; i++) {
+        TRY(check_finite(s, parts[i].w));
+        rows += parts[i].y.d;
+    }
+    int64_t block = s->kern->row_block, groups = ceil_div(panels, s->kern->panel_group);
+    j.group = ceil_div(panels, groups);
+    groups = ceil_div(panels, j.group);
+    int64_t chunks = pool_size(s->pool) == 1 ? 1 : ceil_div(want, groups);
+    j.chunk = ceil_div(ceil_div(rows, chunks), block) * block;
+    for (int32_t i = 0; i < n_parts; i++) j.chunks_per_group += ceil_div(parts[i].y.d, j.chunk);
+    pool_run(s->pool, linear_task, &j, groups * j.chunks_per_group);
+    return LATH_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- layer norm */
+
+typedef struct norm_job {
+    const stream *s;
+    view x, r, y;
+    const op_norm *norm;
+} norm_job;
+
+static void norm_task(void *ctx, int64_t p, int32_t worker)
+{
+    (void)worker;
+    const norm_job *j = ctx;
+    kern_layer_norm_args k = {
+        .x = j->x.data,
+        .r = j->r.data,
+        .gamma = j->norm->gamma.data,
+        .beta = j->norm->beta.data,
+        .y = j->y.data,
+        .x_stride = j->x.stride,
+        .r_stride = j->r.stride,
+        .y_stride = j->y.stride,
+        .d = j->x.d,
+        .p0 = p,
+        .p1 = p + 1,
+        .last_lanes = lanes_of(j->x.n_tok, p),
+        .eps = j->norm->eps,
+    };
+    j->s->kern->layer_norm(&k);
+}
+
+static lath_status cpu_layer_norm(stream *s, view x, const view *r, const op_norm *norm, view y)
+{
+    norm_job j = {.s = s, .x = x, .y = y, .norm = norm};
+    if (r) j.r = *r;
+    pool_run(s->pool, norm_task, &j, n_panels(x.n_tok));
+    return LATH_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- attention */
+
+typedef struct attention_job {
+    const stream *s;
+    const op_attention *a;
+    int64_t panels;
+} attention_job;
+
+/* Task: one head of one query panel; panels of one head follow each other, so that its keys stay in the cache. */
+static void attention_task(void *ctx, int64_t task, int32_t worker)
+{
+    const attention_job *j = ctx;
+    const op_attention *a = j->a;
+    int64_t h = task / j->panels, p = task % j->panels, kv = h / (a->n_heads / a->n_kv_heads), hd = a->head_dim;
+    kern_attention_args k = {
+        .q = a->q.data + p * a->q.stride + h * hd * LANES,
+        .k = a->k.data + kv * hd * LANES,
+        .v = a->v.data + kv * hd * LANES,
+        .kv_stride = a->k.stride,
+        .head_dim = hd,
+        .begin = a->begin + p * LANES,
+        .end = a->end + p * LANES,
+        .lanes = lanes_of(a->q.n_tok, p),
+        .scale = a->scale,
+        .out = a->out.data + p * a->out.stride + h * hd * LANES,
+        .scratch = worker_scratch(j->s, worker),
+    };
+    j->s->kern->attention(&k);
+}
+
+static lath_status cpu_attention(stream *s, const op_attention *a)
+{
+    attention_job j = {.s = s, .a = a, .panels = n_panels(a->q.n_tok)};
+    pool_run(s->pool, attention_task, &j, j.panels * a->n_heads);
+    return LATH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------ pool, normalise */
+
+typedef struct pool_job {
+    const stream *s;
+    const op_pool *a;
+} pool_job;
+
+static void pool_task(void *ctx, int64_t i, int32_t worker)
+{
+    (void)worker;
+    const pool_job *j = ctx;
+    const op_pool *a = j->a;
+    kern_pool_args k = {
+        .mode = a->mode,
+        .x = a->x.data,
+        .x_stride = a->x.stride,
+        .d = a->x.d,
+        .t0 = a->start[i] + a->skip,
+        .t1 = a->start[i + 1],
+        .first_weight = a->skip + 1,
+        .y = a->y.data + i / LANES * a->y.stride + i % LANES,
+    };
+    j->s->kern->pool(&k);
+}
+
+static lath_status cpu_pool(stream *s, const op_pool *a)
+{
+    pool_job j = {s, a};
+    pool_run(s->pool, pool_task, &j, a->y.n_tok);
+    return LATH_OK;
+}
+
+static lath_status cpu_l2_normalize(stream *s, view x)
+{
+    for (int64_t p = 0; p < n_panels(x.n_tok); p++) s->kern->l2_normalize(x.d, lanes_of(x.n_tok, p), x.data + p * x.stride);
+    return LATH_OK;
+}
+
+static lath_status cpu_read_rows(stream *s, view x, int64_t row0, int64_t n, float *out)
+{
+    (void)s;
+    for (int64_t i = 0; i < n; i++) {
+        const float *lane = x.data + (row0 + i) / LANES * x.stride + (row0 + i) % LANES;
+        for (int64_t f = 0; f < x.d; f++) out[i * x.d + f] = lane[f * LANES];
+    }
+    return LATH_OK;
+}
+
+const backend_ops *backend_cpu(void)
+{
+    static const backend_ops ops = {
+        .name = "cpu",
+#define OP(name, args) .name = cpu_##name,
+#include "backend/ops.def"
+#undef OP
+        .view_floats = cpu_view_floats,
+        .make_view = cpu_make_view,
+        .slice = cpu_slice,
+        .scratch_floats = cpu_scratch_floats,
+    };
+    return &ops;
+}

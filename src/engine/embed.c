@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * embed.c: texts to vectors. Texts are taken in order; each is tokenised (with its prompt in front), and as many as fit the token budget are packed
+ * into one batch:
+ *
+ *     tokenise -> pack -> encoder forward -> pool -> dense / normalise steps -> cut to dim -> normalise -> rows of the caller's matrix
+ *
+ * Working memory is one block, grown when a batch needs more than any before it:
+ *     | activations of the encoder | pooled a | pooled b | scratch of the workers |
+ */
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/utf8.h"
+#include "engine/engine.h"
+
+enum { BATCH_TOKENS_DEFAULT = 1024, BATCH_TOKENS_MOST = 1 << 20, ALIGN = 64 };
+
+struct lath_embedder {
+    const lath_model *model;
+    lath_embed_options opts;
+    kern_pool_mode modes[ST_MAX_MODES];
+    int32_t n_modes;
+    int64_t d_pooled, d_steps, dim; /* after pooling, after the steps, of a vector */
+    bool normalize;                 /* at the end */
+    int32_t max_tokens, batch_tokens;
+    char *prompt; /* owned copy, prompt_len bytes + 0 */
+    size_t prompt_len;
+    int64_t pool_skip; /* tokens of the prompt that pooling leaves out */
+    arena scratch;     /* of the tokenizer */
+    tok_encoding enc;
+    buf text; /* prompt + text */
+    packer pack;
+    float *block;
+    size_t block_floats;
+    int64_t block_tok, block_seq; /* that the block is large enough for */
+    stream stream;
+};
+
+/* ------------------------------------------------------------------------------------------------------------ options */
+
+static lath_status check_options(const lath_embed_options *o, const lath_model *m, lath_error *err)
+{
+    if (o->struct_size != sizeof(*o)) return err_set(err, LATH_ERR_USAGE, "lath_embedder_create: options of another version");
+    if ((int)o->pooling < 0 || o->pooling >= LATH_POOLING_CONCAT) return err_set(err, LATH_ERR_USAGE, "pooling: no such value: %d", (int)o->pooling);
+    if (o->normalize < 0 || o->normalize > 2) return err_set(err, LATH_ERR_USAGE, "normalize: %d, want 0, 1 or 2", o->normalize);
+    if (o->dim < 0) return err_set(err, LATH_ERR_USAGE, "dim: %d, want 1 or more", o->dim);
+    if (o->batch_tokens < 0 || o->batch_tokens > BATCH_TOKENS_MOST) return err_set(err, LATH_ERR_USAGE, "batch tokens: %d, want 1 to %d", o->batch_tokens, BATCH_TOKENS_MOST);
+    int32_t least = tok_n_template(m->tokenizer.tok) + 1;
+    if (o->max_tokens != 0 && (o->max_tokens < least || o->max_tokens > m->max_tokens))
+        return err_set(err, LATH_ERR_USAGE, "max tokens: %d, want %d to %d (the model's window)", o->max_tokens, least, m->max_tokens);
+    return LATH_OK;
+}
+
+static lath_status choose_prompt(const lath_embed_options *o, const lath_model *m, const char **text, size_t *len, lath_error *err)
+{
+    *text = "";
+    *len = 0;
+    if (o->prompt_text) {
+        *text = o->prompt_text;
+        *len = strlen(o->prompt_text);
+        if (utf8_first_invalid(*text, *len) != *len) return err_set(err, LATH_ERR_INPUT, "the prompt is not valid UTF-8");
+        return LATH_OK;
+    }
+    const char *name = o->prompt_name ? o->prompt_name : m->st.default_prompt;
+    if (!name) return LATH_OK;
+    for (int32_t i = 0; i < m->st.n_prompts; i++) {
+        if (strcmp(m->st.prompts[i].name, name) != 0) continue;
+        *text = m->st.prompts[i].text;
+        *len = m->st.prompts[i].len;
+        return LATH_OK;
+    }
+    return err_set(err, LATH_ERR_USAGE, "prompt \"%.60s\": the model has no prompt of that name (it has %d)", name, m->st.n_prompts);
+}
+
+/* How many tokens of each text are the prompt's, as the reference counts: those of the prompt alone with its template, less a last special one. */
+static lath_status count_prompt(lath_embedder *e, lath_error *err)
+{
+    const lath_model *m = e->model;
+    if (m->st.include_prompt || e->prompt_len == 0) return LATH_OK;
+    tok_encode_options o = {true, true, e->max_tokens};
+    TRY(tok_encode(m->tokenizer.tok, &e->scratch, e->prompt, e->prompt_len, &o, &e->enc, err));
+    arena_reset(&e->scratch);
+    e->pool_skip = (int64_t)e->enc.n;
+    if (e->enc.n && tok_is_special(m->tokenizer.tok, e->enc.ids[e->enc.n - 1])) e->pool_skip--;
+    return LATH_OK;
+}
+
+static lath_status set_shape(lath_embedder *e, lath_error *err)
+{
+    const lath_model *m = e->model;
+    const lath_embed_options *o = &e->opts;
+    e->n_modes = m->st.n_modes;
+    memcpy(e->modes, m->st.modes, sizeof(e->modes));
+    if (o->pooling != LATH_POOLING_AUTO) {
+        e->n_modes = 1;
+        (void)st_pooling_mode(o->pooling, &e->modes[0]);
+    }
+    e->d_pooled = m->arch.dims.d_model * e->n_modes;
+    e->d_steps = e->d_pooled;
+    for (int32_t i = 0; i < m->st.n_steps; i++) {
+        const st_step *s = &m->st.steps[i];
+        if (s->kind != ST_DENSE) continue;
+        if (s->d_in != e->d_steps) return err_set(err, LATH_ERR_USAGE, "pooling: the model's Dense module takes %lld numbers, this pooling gives %lld", (long long)s->d_in, (long long)e->d_steps);
+        e->d_steps = s->d_out;
+    }
+    if (o->dim > e->d_steps) return err_set(err, LATH_ERR_USAGE, "dim: %d, the model's vectors have %lld", o->dim, (long long)e->d_steps);
+    e->dim = o->dim ? o->dim : m->st.truncate_dim ? m->st.truncate_dim : e->d_steps;
+    e->normalize = o->normalize == 2 || (o->normalize == 1 && m->normalized);
+    e->max_tokens = o->max_tokens ? o->max_tokens : m->max_tokens;
+    e->batch_tokens = o->batch_tokens ? o->batch_tokens : BATCH_TOKENS_DEFAULT;
+    return LATH_OK;
+}
+
+lath_status lath_embedder_create(const lath_model *model, const lath_embed_options *opts, lath_embedder **out, lath_error *err)
+{
+    static const lath_embed_options defaults = LATH_EMBED_OPTIONS_INIT;
+    err_clear(err);
+    if (!opts) opts = &defaults;
+    if (!model || !out) return err_set(err, LATH_ERR_USAGE, "lath_embedder_create: an argument is missing");
+    TRY(check_options(opts, model, err));
+    const char *prompt;
+    size_t prompt_len;
+    TRY(choose_prompt(opts, model, &prompt, &prompt_len, err));
+    const lath_allocator *alloc = &model->rt->alloc;
+    lath_embedder *e = alloc_zero(alloc, sizeof(*e));
+    if (!e) return err_nomem(err, sizeof(*e));
+    e->model = model;
+    e->opts = *opts;
+    e->opts.prompt_name = e->opts.prompt_text = NULL;
+    e->stream = (stream){.ops = model->rt->ops, .pool = model->rt->pool, .kern = &model->rt->kern};
+    arena_init(&e->scratch, alloc);
+    buf_init(&e->text, alloc, SIZE_MAX / 2);
+    packer_init(&e->pack, alloc);
+    lath_status st = LATH_OK;
+    e->prompt_len = prompt_len;
+    e->prompt = alloc_zero(alloc, prompt_len + 1);
+    if (!e->prompt) st = err_nomem(err, prompt_len + 1);
+    else memcpy(e->prompt, prompt, prompt_len);
+    if (st == LATH_OK) st = set_shape(e, err);
+    if (st == LATH_OK) st = count_prompt(e, err);
+    if (st != LATH_OK) lath_embedder_destroy(e);
+    else *out = e;
+    return st;
+}
+
+void lath_embedder_destroy(lath_embedder *e)
+{
+    if (!e) return;
+    const lath_allocator *alloc = &e->model->rt->alloc;
+    alloc_release(alloc, e->block, e->block_floats * sizeof(float));
+    alloc_release(alloc, e->prompt, e->prompt_len + 1);
+    packer_deinit(&e->pack);
+    buf_deinit(&e->text);
+    tok_encoding_release(e->model->tokenizer.tok, &e->enc);
+    arena_deinit(&e->scratch);
+    alloc_release(alloc, e, sizeof(*e));
+}
+
+int64_t lath_embedder_dim(const lath_embedder *e) { return e->dim; }
+
+uint64_t lath_embedder_bytes(const lath_embedder *e)
+{
+    return e->block_floats * sizeof(float) + e->pack.memory_bytes + e->scratch.total + e->text.cap + sizeof(*e) + e->enc.capacity * 4 * sizeof(int32_t);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- one batch */
+
+static int64_t widest_step(const lath_embedder *e)
+{
+    int64_t d = e->d_pooled;
+    for (int32_t i = 0; i < e->model->st.n_steps; i++) {
+        const st_step *s = &e->model->st.steps[i];
+        if (s->kind == ST_DENSE && s->d_out > d) d = s->d_out;
+    }
+    return d;
+}
+
+static lath_status grow_block(lath_embedder *e, int64_t n_tok, int64_t n_seq, lath_error *err)
+{
+    if (n_tok <= e->block_tok && n_seq <= e->block_seq) return LATH_OK;
+    if (n_tok < e->block_tok) n_tok = e->block_tok;
+    if (n_seq < e->block_seq) n_seq = e->block_seq;
+    const backend_ops *ops = e->stream.ops;
+    const arch_desc *d = e->model->arch.desc;
+    size_t parts[] = {d->state_floats(&e->model->arch, ops, n_tok), ops->view_floats(n_seq, widest_step(e)), ops->view_floats(n_seq, widest_step(e)),
+                      ops->scratch_floats(&e->stream, n_tok > n_seq ? n_tok : n_seq)};
+    size_t floats = 0, bytes;
+    for (int i = 0; i < 4; i++) {
+        if (!size_add(floats, parts[i], &floats)) return err_nomem(err, SIZE_MAX);
+    }
+    if (!size_mul(floats, sizeof(float), &bytes)) return err_nomem(err, SIZE_MAX);
+    const lath_allocator *alloc = &e->model->rt->alloc;
+    alloc_release(alloc, e->block, e->block_floats * sizeof(float));
+    e->block_floats = 0;
+    e->block_tok = e->block_seq = 0;
+    e->block = alloc_bytes(alloc, bytes, ALIGN);
+    if (!e->block) return err_nomem(err, bytes);
+    memset(e->block, 0, bytes);
+    e->block_floats = floats;
+    e->block_tok = n_tok;
+    e->block_seq = n_seq;
+    e->stream.scratch = e->block + parts[0] + parts[1] + parts[2];
+    e->stream.scratch_tok = n_tok > n_seq ? n_tok : n_seq;
+    return LATH_OK;
+}
+
+/* The pooled features through the model's modules to the final vectors. `to` is the other of the two pooled buffers. */
+static lath_status run_steps(lath_embedder *e, const fwd *f, view x, float *to, view *out)
+{
+    const lath_model *m = e->model;
+    bool normal = false; /* x is normalised as it stands */
+    for (int32_t i = 0; i < m->st.n_steps; i++) {
+        st_step *s = (st_step *)&m->st.steps[i];
+        bool last = i == m->st.n_steps - 1;
+        if (s->kind == ST_DENSE) {
+            view y = f->s->ops->make_view(to, x.n_tok, s->d_out);
+            TRY(nn_linear(f, &s->dense, s->fn, x, y));
+            to = x.data;
+            x = y;
+            normal = false;
+        } else if (!last || e->opts.normalize != 0) { /* the last normalisation is the caller's to leave out */
+            TRY(f->s->ops->l2_normalize(f->s, x));
+            normal = true;
+        }
+    }
+    bool cut = e->opts.dim && e->dim < x.d; /* the model's own truncate_dim does not normalise again: so does the reference */
+    x = f->s->ops->slice(x, 0, e->dim);
+    if (e->normalize && (cut || !normal)) TRY(f->s->ops->l2_normalize(f->s, x));
+    *out = x;
+    return LATH_OK;
+}
+
+static lath_status compute(lath_embedder *e, float *vectors)
+{
+    const lath_model *m = e->model;
+    const batch *b = &e->pack.b;
+    const fwd f = {&e->stream, b, NULL};
+    const backend_ops *ops = e->stream.ops;
+    float *pooled_a = e->block + m->arch.desc->state_floats(&m->arch, ops, e->block_tok), *pooled_b = pooled_a + ops->view_floats(e->block_seq, widest_step(e));
+    view hidden, out, pooled = ops->make_view(pooled_a, b->n_seq, e->d_pooled);
+    TRY(m->arch.desc->forward((arch_model *)&m->arch, &f, e->block, &hidden));
+    for (int32_t i = 0; i < e->n_modes; i++) {
+        op_pool p = {e->modes[i], hidden, ops->slice(pooled, i * hidden.d, hidden.d), b->start, e->pool_skip};
+        TRY(ops->pool(&e->stream, &p));
+    }
+    TRY(run_steps(e, &f, pooled, pooled_b, &out));
+    TRY(ops->read_rows(&e->stream, out, 0, b->n_seq, vectors));
+    return LATH_OK;
+}
+
+/* Runs what is packed: texts first .. first + n_seq - 1 of the call. */
+static lath_status run_batch(lath_embedder *e, size_t first, float *vectors, lath_error *err)
+{
+    if (e->pack.b.n_seq == 0) return LATH_OK;
+    TRY(grow_block(e, e->pack.b.n_tok, e->pack.b.n_seq, err));
+    e->stream.err = err;
+    pool_enter(e->stream.pool);
+    lath_status st = compute(e, vectors + first * (size_t)e->dim);
+    pool_leave(e->stream.pool);
+    if (st != LATH_OK) return st;
+    for (int32_t i = 0; i < e->pack.b.n_seq; i++) {
+        if (e->stream.kern->first_nonfinite(DTYPE_F32, vectors + (first + (size_t)i) * (size_t)e->dim, e->dim) >= 0)
+            return err_item(err, LATH_ERR_FORMAT, (int64_t)first + i, "text %zu: its vector is not finite: the model's weights are out of range", first + (size_t)i);
+    }
+    return LATH_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- the call */
+
+static lath_status tokenize(lath_embedder *e, const lath_text *text, size_t index, lath_error *err)
+{
+    const lath_model *m = e->model;
+    const char *data = text->data ? text->data : "";
+    size_t len = text->len;
+    if (e->prompt_len) {
+        buf_clear(&e->text);
+        buf_append(&e->text, e->prompt, e->prompt_len);
+        buf_append(&e->text, data, len);
+        TRY(buf_status(&e->text, err));
+        data = e->text.data;
+        len = e->text.len;
+    }
+    tok_encode_options o = {true, true, e->max_tokens};
+    lath_status st = tok_encode(m->tokenizer.tok, &e->scratch, data, len, &o, &e->enc, err);
+    arena_reset(&e->scratch);
+    if (st != LATH_OK) {
+        if (err && st == LATH_ERR_INPUT) err->item = (int64_t)index;
+        return st;
+    }
+    if (e->opts.no_truncate && e->enc.n_untruncated > e->enc.n)
+        return err_item(err, LATH_ERR_WINDOW, (int64_t)index, "text %zu: %zu tokens, the window is %d", index, e->enc.n_untruncated, e->max_tokens);
+    for (size_t i = 0; i < e->enc.n; i++) {
+        if (e->enc.ids[i] < 0 || e->enc.ids[i] >= m->arch.dims.vocab_size)
+            return err_item(err, LATH_ERR_INPUT, (int64_t)index, "text %zu: token id %d, the model has %d embedding rows", index, e->enc.ids[i], m->arch.dims.vocab_size);
+        if (e->enc.type_ids[i] < 0 || e->enc.type_ids[i] >= m->arch.dims.n_types)
+            return err_item(err, LATH_ERR_INPUT, (int64_t)index, "text %zu: token type %d, the model has %d", index, e->enc.type_ids[i], m->arch.dims.n_types);
+    }
+    if ((int64_t)e->enc.n <= e->pool_skip)
+        return err_item(err, LATH_ERR_WINDOW, (int64_t)index, e->enc.n ? "text %zu: the prompt fills the window, nothing is left to pool" : "text %zu: no tokens in it", index);
+    return LATH_OK;
+}
+
+static lath_status embed_all(lath_embedder *e, const lath_text *texts, size_t n, float *vectors, lath_embed_result *results, lath_error *err)
+{
+    size_t first = 0; /* of the open batch */
+    packer_clear(&e->pack);
+    for (size_t i = 0; i < n; i++) {
+        TRY(tokenize(e, &texts[i], i, err));
+        int64_t len = (int64_t)e->enc.n;
+        if (e->pack.b.n_seq && e->pack.b.n_tok + len > e->batch_tokens) {
+            TRY(run_batch(e, first, vectors, err));
+            first = i;
+            packer_clear(&e->pack);
+            if (e->opts.progress && e->opts.progress(e->opts.progress_ctx, i, n)) return err_set(err, LATH_ERR_INTERRUPTED, "interrupted after %zu of %zu texts", i, n);
+        }
+        TRY(packer_grow(&e->pack, e->pack.b.n_tok + len, e->pack.b.n_seq + 1, err));
+        packer_add(&e->pack, e->enc.ids, e->enc.type_ids, len);
+        if (results) results[i] = (lath_embed_result){(int32_t)len, e->enc.n_untruncated > e->enc.n};
+    }
+    TRY(run_batch(e, first, vectors, err));
+    if (e->opts.progress && e->opts.progress(e->opts.progress_ctx, n, n)) return err_set(err, LATH_ERR_INTERRUPTED, "interrupted after %zu of %zu texts", n, n);
+    return LATH_OK;
+}
+
+lath_status lath_embed(lath_embedder *e, const lath_text *texts, size_t n, float *vectors, lath_embed_result *results, lath_error *err)
+{
+    lath_error local;
+    if (!err) err = &local;
+    err_clear(err);
+    if (!e || (n && (!texts || !vectors))) return err_set(err, LATH_ERR_USAGE, "lath_embed: an argument is missing");
+    return n ? embed_all(e, texts, n, vectors, results, err) : LATH_OK;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * engine.h: what is behind the opaque types of lath.h. A runtime owns pool and kernel table; a model owns its maps and everything bound to them, and is
+ * immutable once open; an embedder owns the working memory of one stream of calls.
+ */
+#ifndef LATH_ENGINE_H
+#define LATH_ENGINE_H
+
+#include "arch/arch.h"
+#include "backend/backend.h"
+#include "lath/lath.h"
+#include "tok/tok.h"
+
+struct lath_runtime {
+    lath_allocator alloc;
+    log_sink log;
+    pool *pool;
+    kern_table kern;
+    const backend_ops *ops;
+};
+
+struct lath_tokenizer {
+    const lath_runtime *rt;
+    tok *tok;
+};
+
+/* What sentence-transformers puts behind the encoder, in the order of modules.json (st_files.c reads it). */
+enum { ST_MAX_STEPS = 8, ST_MAX_MODES = 8 };
+typedef enum st_step_kind { ST_DENSE, ST_NORMALIZE } st_step_kind;
+typedef struct st_step {
+    st_step_kind kind;
+    nn_linear_w dense; /* [out, in] */
+    kern_fn fn;
+    int64_t d_in, d_out;
+    const char *dir; /* of a dense module */
+    bool has_bias;
+} st_step;
+
+typedef struct st_prompt {
+    const char *name, *text;
+    size_t len;
+} st_prompt;
+
+typedef struct st_config {
+    const char *encoder_dir; /* where config.json, weights and tokenizer are: the model's directory or a folder in it */
+    kern_pool_mode modes[ST_MAX_MODES];
+    int32_t n_modes;
+    bool include_prompt;
+    int64_t pooling_d; /* what 1_Pooling/config.json says the encoder's width is; 0: nothing */
+    st_step steps[ST_MAX_STEPS];
+    int32_t n_steps;
+    int64_t max_seq_length; /* 0: not given */
+    bool lower_case;
+    int64_t truncate_dim; /* 0: none */
+    st_prompt *prompts;
+    int32_t n_prompts;
+    const char *default_prompt; /* name or NULL */
+} st_config;
+
+enum { MODEL_MAX_FILES = 1 + ST_MAX_STEPS };
+typedef struct model_file {
+    safetensors *st;
+    bool *used; /* [count] */
+} model_file;
+
+struct lath_model {
+    lath_runtime *rt;
+    arena mem;
+    char *path;
+    model_file files[MODEL_MAX_FILES]; /* 0: the encoder's; then those of dense modules */
+    int32_t n_files;
+    arch_model arch;
+    st_config st;
+    lath_tokenizer tokenizer;
+    int32_t max_tokens;
+    int64_t d_pooled, d_embedding; /* after pooling; after all steps */
+    bool normalized;
+};
+
+/* Reads modules.json and the configurations it names; plain defaults (mean, no normalising) where there is none. */
+lath_status st_config_load(arena *a, const char *dir, st_config *out, lath_error *err);
+/* The window that tokenizer_config.json allows, or 0 for none ("model_max_length" is often 1e30). */
+lath_status st_tokenizer_window(arena *a, const char *dir, int64_t *out, lath_error *err);
+/* What the public header calls a pooling. */
+lath_pooling st_public_pooling(const st_config *c);
+bool st_pooling_mode(lath_pooling p, kern_pool_mode *out);
+
+/* Hash over configuration, tokenizer and samples of the weights. */
+lath_status model_fingerprint(const lath_model *m, uint64_t out[2], lath_error *err);
+
+/* A packed batch of token sequences, its arrays grown on demand and reused (batch.c). */
+typedef struct packer {
+    const lath_allocator *alloc;
+    batch b;
+    int64_t cap_tok, cap_seq;
+    int32_t *memory;
+    size_t memory_bytes;
+} packer;
+void packer_init(packer *p, const lath_allocator *alloc);
+void packer_deinit(packer *p);
+void packer_clear(packer *p);
+/* Room for n_tok tokens and n_seq texts in all. */
+lath_status packer_grow(packer *p, int64_t n_tok, int64_t n_seq, lath_error *err);
+/* Appends one text; the room is there. */
+void packer_add(packer *p, const int32_t *ids, const int32_t *type_ids, int64_t n);
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * model.c: opening a model directory. Order: modules.json (where is the encoder, what comes behind it), config.json (which architecture), weights,
+ * tokenizer. Everything is checked against everything else before the model is handed out.
+ */
+#include <string.h>
+
+#include "base/file.h"
+#include "engine/engine.h"
+
+/* "dir/name" in the arena. */
+static lath_status join(arena *a, const char *dir, const char *name, const char **out, lath_error *err)
+{
+    buf b;
+    buf_init(&b, a->alloc, 1 << 16);
+    file_join(&b, dir, name);
+    lath_status st = buf_status(&b, err);
+    if (st == LATH_OK) {
+        *out = arena_strdup(a, b.data, b.len);
+        if (!*out) st = err_nomem(err, b.len);
+    }
+    buf_deinit(&b);
+    return st;
+}
+
+/* Why there is no weight file that can be read. */
+static lath_status no_weights(arena *a, const char *dir, lath_error *err)
+{
+    static const struct {
+        const char *name, *why;
+    } others[] = {
+        {"model.safetensors.index.json", "sharded weights are not supported"},
+        {"pytorch_model.bin", "PyTorch pickles are not supported; convert it to model.safetensors"},
+        {"tf_model.h5", "TensorFlow weights are not supported; model.safetensors is wanted"},
+    };
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        const char *p;
+        TRY(join(a, dir, others[i].name, &p, err));
+        if (file_exists(p)) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: %s", p, others[i].why);
+    }
+    return err_set(err, LATH_ERR_NOT_FOUND, "%s: no model.safetensors in it", dir);
+}
+
+static lath_status open_weights(lath_model *m, const char *dir, const lath_model_options *opts, arch_source *src, lath_error *err)
+{
+    const char *path;
+    TRY(join(&m->mem, dir, "model.safetensors", &path, err));
+    if (!file_exists(path)) return no_weights(&m->mem, dir, err);
+    model_file *f = &m->files[m->n_files];
+    TRY(safetensors_open(&m->rt->alloc, path, opts->load == LATH_LOAD_COPY ? FILE_COPY : FILE_MAP, &f->st, err));
+    m->n_files++;
+    f->used = arena_array(&m->mem, (size_t)safetensors_count(f->st), sizeof(bool));
+    if (!f->used) return err_nomem(err, (size_t)safetensors_count(f->st));
+    *src = (arch_source){f->st, f->used, &m->rt->log, &m->mem};
+    return LATH_OK;
+}
+
+/* A head on the encoder says what the directory is for. */
+static lath_status check_head(const json_value *config, const char *path, lath_error *err)
+{
+    const json_value *a = json_get(config, "architectures");
+    const json_value *v = a && a->kind == JSON_ARRAY ? a->u.items.first : NULL;
+    if (v && v->kind == JSON_STRING && strstr(v->u.string.data, "ForSequenceClassification"))
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: %.80s is a cross-encoder: it scores pairs of texts and gives no embeddings", path, v->u.string.data);
+    return LATH_OK;
+}
+
+static lath_status open_arch(lath_model *m, const lath_model_options *opts, lath_error *err)
+{
+    const char *path, *type = NULL;
+    json_value *config;
+    TRY(join(&m->mem, m->st.encoder_dir, "config.json", &path, err));
+    TRY(json_load(&m->mem, path, NULL, &config, err));
+    if (config->kind != JSON_OBJECT) return err_set(err, LATH_ERR_FORMAT, "%s: want a JSON object", path);
+    TRY(json_get_str(config, "model_type", path, &type, err));
+    if (!type) return err_set(err, LATH_ERR_FORMAT, "%s: no \"model_type\" in it", path);
+    const arch_desc *d = arch_find(type);
+    if (!d) {
+        buf names;
+        buf_init(&names, &m->rt->alloc, 4096);
+        arch_names(&names);
+        lath_status st = err_set(err, LATH_ERR_UNSUPPORTED, "%s: model_type \"%.60s\" is not supported (there is: %s)", path, type, buf_cstr(&names));
+        buf_deinit(&names);
+        return st;
+    }
+    TRY(check_head(config, path, err));
+    arch_source src;
+    TRY(open_weights(m, m->st.encoder_dir, opts, &src, err));
+    return arch_open(d, config, path, &src, &m->arch, err);
+}
+
+/* Binds the dense modules and follows the vector's length through all steps. */
+static lath_status open_steps(lath_model *m, const lath_model_options *opts, lath_error *err)
+{
+    if (m->st.pooling_d && m->st.pooling_d != m->arch.dims.d_model)
+        return err_set(err, LATH_ERR_FORMAT, "%s: Pooling is for %lld features, the encoder has %lld", m->path, (long long)m->st.pooling_d, (long long)m->arch.dims.d_model);
+    int64_t d = m->d_pooled = m->arch.dims.d_model * m->st.n_modes;
+    for (int32_t i = 0; i < m->st.n_steps; i++) {
+        st_step *s = &m->st.steps[i];
+        m->normalized = s->kind == ST_NORMALIZE;
+        if (s->kind == ST_NORMALIZE) continue;
+        if (s->d_in != d) return err_set(err, LATH_ERR_FORMAT, "%s: in_features is %lld, but %lld come in", s->dir, (long long)s->d_in, (long long)d);
+        arch_source src;
+        TRY(open_weights(m, s->dir, opts, &src, err));
+        TRY(arch_bind_linear(&src, "linear.weight", s->has_bias ? "linear.bias" : NULL, s->d_out, s->d_in, &s->dense, err));
+        d = s->d_out;
+    }
+    m->d_embedding = d;
+    if (m->st.truncate_dim > d) m->st.truncate_dim = 0; /* as slicing does in the reference */
+    return LATH_OK;
+}
+
+static lath_status open_tokenizer(lath_model *m, lath_error *err)
+{
+    TRY(tok_open_dir(&m->rt->alloc, m->st.encoder_dir, &m->tokenizer.tok, err));
+    m->tokenizer.rt = m->rt;
+    if (m->st.lower_case) TRY(tok_prepend_lowercase(m->tokenizer.tok, err));
+    int64_t window = m->st.max_seq_length;
+    if (!window) TRY(st_tokenizer_window(&m->mem, m->st.encoder_dir, &window, err));
+    int64_t most = m->arch.dims.max_positions;
+    m->max_tokens = (int32_t)(window && window < most ? window : most);
+    if (m->max_tokens <= tok_n_template(m->tokenizer.tok))
+        return err_set(err, LATH_ERR_FORMAT, "%s: a window of %d tokens leaves no room for text", m->path, m->max_tokens);
+    return LATH_OK;
+}
+
+static lath_status open_all(lath_model *m, const char *path, const lath_model_options *opts, lath_error *err)
+{
+    m->path = arena_strdup(&m->mem, path, strlen(path));
+    if (!m->path) return err_nomem(err, strlen(path));
+    if (!file_exists(path)) return err_set(err, LATH_ERR_NOT_FOUND, "%s: no such file or directory", path);
+    if (!file_is_dir(path)) {
+        size_t n = strlen(path);
+        bool gguf = n > 5 && strcmp(path + n - 5, ".gguf") == 0;
+        return err_set(err, gguf ? LATH_ERR_UNSUPPORTED : LATH_ERR_NOT_FOUND, "%s: %s", path, gguf ? "GGUF files are not supported" : "no model directory");
+    }
+    TRY(st_config_load(&m->mem, m->path, &m->st, err));
+    TRY(open_arch(m, opts, err));
+    TRY(open_steps(m, opts, err));
+    return open_tokenizer(m, err);
+}
+
+lath_status lath_model_open(lath_runtime *rt, const char *path, const lath_model_options *opts, lath_model **out, lath_error *err)
+{
+    static const lath_model_options defaults = LATH_MODEL_OPTIONS_INIT;
+    err_clear(err);
+    if (!opts) opts = &defaults;
+    if (!rt || !path || !out) return err_set(err, LATH_ERR_USAGE, "lath_model_open: an argument is missing");
+    if (opts->struct_size != sizeof(*opts)) return err_set(err, LATH_ERR_USAGE, "lath_model_open: options of another version");
+    if (opts->precision != LATH_PRECISION_AUTO && opts->precision != LATH_PRECISION_EXACT)
+        return err_set(err, LATH_ERR_UNSUPPORTED, "precision: only exact is supported");
+    lath_model *m = alloc_zero(&rt->alloc, sizeof(*m));
+    if (!m) return err_nomem(err, sizeof(*m));
+    m->rt = rt;
+    arena_init(&m->mem, &rt->alloc);
+    lath_status st = open_all(m, path, opts, err);
+    if (st != LATH_OK) lath_model_close(m);
+    else *out = m;
+    return st;
+}
+
+void lath_model_close(lath_model *model)
+{
+    if (!model) return;
+    tok_close(model->tokenizer.tok);
+    for (int32_t i = 0; i < model->n_files; i++) safetensors_close(model->files[i].st);
+    arena_deinit(&model->mem);
+    alloc_release(&model->rt->alloc, model, sizeof(*model));
+}
+
+const char *lath_model_file_at(const lath_model *model, const void *address)
+{
+    for (int32_t i = 0; i < model->n_files; i++) {
+        const file_map *f = safetensors_file(model->files[i].st);
+        if (f->mode == FILE_MAP && (const uint8_t *)address >= f->data && (const uint8_t *)address < f->data + f->size) return f->path;
+    }
+    return NULL;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * model_info.c: what a model is, in numbers; its tensors and prompts; its fingerprint. */
+#include <string.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "engine/engine.h"
+
+/* The dtype of most bytes of the tensors in use. */
+static void count_tensors(const lath_model *m, lath_model_info *info)
+{
+    uint64_t bytes[DTYPE_COUNT] = {0};
+    for (int32_t f = 0; f < m->n_files; f++) {
+        const safetensors *st = m->files[f].st;
+        info->file_bytes += safetensors_file(st)->size;
+        info->private_bytes += safetensors_private_bytes(st);
+        for (int32_t i = 0; i < safetensors_count(st); i++) {
+            const tensor *t = safetensors_at(st, i);
+            info->n_tensors++;
+            if (!m->files[f].used[i]) {
+                info->n_unused++;
+                continue;
+            }
+            info->n_params += (uint64_t)t->count;
+            bytes[t->type] += t->bytes;
+        }
+    }
+    dtype most = DTYPE_F32;
+    for (int t = 0; t < DTYPE_COUNT; t++) {
+        if (bytes[t] > bytes[most]) most = (dtype)t;
+    }
+    info->weights = dtype_name(most);
+}
+
+lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, lath_error *err)
+{
+    err_clear(err);
+    if (!model || !info || info->struct_size != sizeof(*info)) return err_set(err, LATH_ERR_USAGE, "lath_model_get_info: %s", model && info ? "a struct of another version" : "an argument is missing");
+    const arch_dims *d = &model->arch.dims;
+    *info = (lath_model_info){
+        .struct_size = sizeof(*info),
+        .architecture = model->arch.desc->name,
+        .path = model->path,
+        .activation = d->activation,
+        .n_layers = d->n_layers,
+        .n_heads = d->n_heads,
+        .vocab_size = d->vocab_size,
+        .d_model = d->d_model,
+        .d_ff = d->d_ff,
+        .max_tokens = model->max_tokens,
+        .d_embedding = model->d_embedding,
+        .pooling = st_public_pooling(&model->st),
+        .normalized = model->normalized,
+        .private_bytes = model->mem.total + tok_private_bytes(model->tokenizer.tok) + sizeof(*model),
+        .n_prompts = model->st.n_prompts,
+        .default_prompt = model->st.default_prompt,
+    };
+    count_tensors(model, info);
+    return model_fingerprint(model, info->fingerprint, err);
+}
+
+lath_status lath_model_get_tensor(const lath_model *model, int32_t i, lath_tensor_info *out, lath_error *err)
+{
+    err_clear(err);
+    for (int32_t f = 0, at = i; f < model->n_files && at >= 0; f++) {
+        const safetensors *st = model->files[f].st;
+        if (at >= safetensors_count(st)) {
+            at -= safetensors_count(st);
+            continue;
+        }
+        const tensor *t = safetensors_at(st, at);
+        *out = (lath_tensor_info){t->name, dtype_name(t->type), t->rank, t->dim, t->bytes, model->files[f].used[at]};
+        return LATH_OK;
+    }
+    return err_set(err, LATH_ERR_USAGE, "tensor %d: no such tensor", i);
+}
+
+lath_status lath_model_get_prompt(const lath_model *model, int32_t i, const char **name, const char **text, lath_error *err)
+{
+    err_clear(err);
+    if (i < 0 || i >= model->st.n_prompts) return err_set(err, LATH_ERR_USAGE, "prompt %d: the model has %d", i, model->st.n_prompts);
+    *name = model->st.prompts[i].name;
+    *text = model->st.prompts[i].text;
+    return LATH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------- fingerprint */
+
+enum { SAMPLES = 256, SAMPLE_BYTES = 4096, HEAD_BYTES = 1 << 20 };
+
+static void mix(hash128 *h, const void *p, size_t n)
+{
+    hash128 part = hash_128(p, n, h->lo ^ h->hi * 0x9E3779B97F4A7C15u);
+    h->lo = part.lo + h->hi;
+    h->hi = part.hi;
+}
+
+/* Size, the beginning (the header is there) and blocks spread over the rest: a megabyte or two of a file of any size. */
+static void mix_weights(hash128 *h, const file_map *f)
+{
+    uint64_t size = f->size;
+    mix(h, &size, sizeof(size));
+    if (f->size <= HEAD_BYTES + (size_t)SAMPLES * SAMPLE_BYTES) {
+        mix(h, f->data, f->size);
+        return;
+    }
+    mix(h, f->data, HEAD_BYTES);
+    size_t step = (f->size - HEAD_BYTES - SAMPLE_BYTES) / (SAMPLES - 1);
+    for (size_t i = 0; i < SAMPLES; i++) mix(h, f->data + HEAD_BYTES + i * step, SAMPLE_BYTES);
+}
+
+static lath_status mix_file(hash128 *h, buf *path, buf *text, const char *dir, const char *name, lath_error *err)
+{
+    file_join(path, dir, name);
+    TRY(buf_status(path, err));
+    mix(h, name, strlen(name));
+    if (!file_exists(buf_cstr(path))) return LATH_OK;
+    TRY(file_read(text, buf_cstr(path), (size_t)1 << 30, err));
+    mix(h, text->data ? text->data : "", text->len);
+    return LATH_OK;
+}
+
+lath_status model_fingerprint(const lath_model *m, uint64_t out[2], lath_error *err)
+{
+    static const char *const encoder_files[] = {"config.json", "tokenizer.json", "vocab.txt", "tokenizer_config.json", "sentence_bert_config.json"};
+    static const char *const root_files[] = {"modules.json", "config_sentence_transformers.json", "1_Pooling/config.json"};
+    hash128 h = {1, 2};
+    buf path, text;
+    buf_init(&path, &m->rt->alloc, 1 << 16);
+    buf_init(&text, &m->rt->alloc, SIZE_MAX / 2);
+    lath_status st = LATH_OK;
+    for (size_t i = 0; st == LATH_OK && i < sizeof(encoder_files) / sizeof(encoder_files[0]); i++) st = mix_file(&h, &path, &text, m->st.encoder_dir, encoder_files[i], err);
+    for (size_t i = 0; st == LATH_OK && i < sizeof(root_files) / sizeof(root_files[0]); i++) st = mix_file(&h, &path, &text, m->path, root_files[i], err);
+    for (int32_t f = 0; st == LATH_OK && f < m->n_files; f++) mix_weights(&h, safetensors_file(m->files[f].st));
+    for (int32_t i = 0; st == LATH_OK && i < m->st.n_steps; i++) mix(&h, &m->st.steps[i].kind, sizeof(m->st.steps[i].kind));
+    out[0] = h.lo;
+    out[1] = h.hi;
+    buf_deinit(&text);
+    buf_deinit(&path);
+    return st;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * st_files.c: the files of sentence-transformers (6.2; older forms are read too): modules.json and what it names. The rules are those of the
+ * reference:
+ *   1_Pooling/config.json              "pooling_mode": a name or a list, else the flags pooling_mode_*; several are concatenated; none is mean
+ *   N_Dense/config.json                linear layer and activation (default Tanh)
+ *   sentence_bert_config.json          max_seq_length, do_lower_case
+ *   config_sentence_transformers.json  prompts, default_prompt_name, truncate_dim
+ * A module that lath does not have is refused by its type's name: leaving it out would be a different model.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "engine/engine.h"
+
+static const struct {
+    const char *name, *flag;
+    kern_pool_mode mode;
+    lath_pooling pub;
+} pooling_rows[] = {
+    /* In the order in which the reference concatenates what several flags ask for. */
+    {"cls", "pooling_mode_cls_token", KERN_POOL_FIRST, LATH_POOLING_CLS},
+    {"max", "pooling_mode_max_tokens", KERN_POOL_MAX, LATH_POOLING_MAX},
+    {"mean", "pooling_mode_mean_tokens", KERN_POOL_MEAN, LATH_POOLING_MEAN},
+    {"mean_sqrt_len_tokens", "pooling_mode_mean_sqrt_len_tokens", KERN_POOL_MEAN_SQRT, LATH_POOLING_MEAN_SQRT_LEN},
+    {"weightedmean", "pooling_mode_weightedmean_tokens", KERN_POOL_WEIGHTED_MEAN, LATH_POOLING_WEIGHTED_MEAN},
+    {"lasttoken", "pooling_mode_lasttoken", KERN_POOL_LAST, LATH_POOLING_LAST},
+};
+enum { N_POOLING_ROWS = sizeof(pooling_rows) / sizeof(pooling_rows[0]) };
+
+lath_pooling st_public_pooling(const st_config *c)
+{
+    if (c->n_modes > 1) return LATH_POOLING_CONCAT;
+    for (int i = 0; i < N_POOLING_ROWS; i++) {
+        if (pooling_rows[i].mode == c->modes[0]) return pooling_rows[i].pub;
+    }
+    return LATH_POOLING_MEAN;
+}
+
+bool st_pooling_mode(lath_pooling p, kern_pool_mode *out)
+{
+    for (int i = 0; i < N_POOLING_ROWS; i++) {
+        if (pooling_rows[i].pub != p) continue;
+        *out = pooling_rows[i].mode;
+        return true;
+    }
+    return false;
+}
+
+/* "dir/sub/name" (sub may be "") in the arena. */
+static char *path_of(arena *a, const char *dir, const char *sub, const char *name)
+{
+    size_t n = strlen(dir), k = strlen(sub), l = strlen(name);
+    char *p = arena_bytes(a, n + k + l + 3, 1);
+    if (!p) return NULL;
+    memcpy(p, dir, n);
+    while (n > 1 && p[n - 1] == '/') n--;
+    if (k) {
+        p[n++] = '/';
+        memcpy(p + n, sub, k);
+        n += k;
+    }
+    if (l) {
+        p[n++] = '/';
+        memcpy(p + n, name, l);
+        n += l;
+    }
+    p[n] = 0;
+    return p;
+}
+
+/* The file's JSON object, or NULL in *out when there is no such file. */
+static lath_status load_optional(arena *a, const char *dir, const char *sub, const char *name, const char **path, json_value **out, lath_error *err)
+{
+    *out = NULL;
+    char *p = path_of(a, dir, sub, name);
+    if (!p) return err_nomem(err, strlen(dir) + strlen(name));
+    *path = p;
+    if (!file_exists(p)) return LATH_OK;
+    TRY(json_load(a, p, NULL, out, err));
+    if ((*out)->kind != JSON_OBJECT) return err_set(err, LATH_ERR_FORMAT, "%s: want a JSON object", p);
+    return LATH_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- pooling */
+
+static lath_status add_mode(st_config *c, const char *path, const json_value *v, lath_error *err)
+{
+    for (int i = 0; i < N_POOLING_ROWS; i++) {
+        if (!json_is_string(v, pooling_rows[i].name)) continue;
+        if (c->n_modes == ST_MAX_MODES) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: more than %d pooling modes", path, ST_MAX_MODES);
+        c->modes[c->n_modes++] = pooling_rows[i].mode;
+        return LATH_OK;
+    }
+    if (v->kind != JSON_STRING) return err_set(err, LATH_ERR_FORMAT, "%s: line %u: \"pooling_mode\": want a string or strings", path, v->line);
+    return err_set(err, LATH_ERR_UNSUPPORTED, "%s: pooling_mode \"%.60s\" is not supported", path, v->u.string.data);
+}
+
+static lath_status load_pooling(arena *a, const char *dir, const char *sub, st_config *c, lath_error *err)
+{
+    const char *path;
+    json_value *j;
+    TRY(load_optional(a, dir, sub, "config.json", &path, &j, err));
+    if (!j) return err_set(err, LATH_ERR_NOT_FOUND, "%s: no such file (modules.json names it)", path);
+    c->n_modes = 0;
+    const json_value *mode = json_get(j, "pooling_mode");
+    if (json_present(mode) && mode->kind == JSON_ARRAY) {
+        for (const json_value *v = mode->u.items.first; v; v = v->next) TRY(add_mode(c, path, v, err));
+    } else if (json_present(mode)) {
+        TRY(add_mode(c, path, mode, err));
+    } else {
+        for (int i = 0; i < N_POOLING_ROWS; i++) {
+            bool on = false;
+            TRY(json_get_bool(j, pooling_rows[i].flag, path, &on, err));
+            if (on) c->modes[c->n_modes++] = pooling_rows[i].mode;
+        }
+    }
+    if (c->n_modes == 0) c->modes[c->n_modes++] = KERN_POOL_MEAN;
+    TRY(json_get_bool(j, "include_prompt", path, &c->include_prompt, err));
+    TRY(json_get_int(j, "word_embedding_dimension", path, 1, 1 << 20, &c->pooling_d, err));
+    return json_get_int(j, "embedding_dimension", path, 1, 1 << 20, &c->pooling_d, err);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ steps */
+
+/* Modules may work on other features than the sentence's vector. */
+static lath_status want_sentence(const json_value *j, const char *path, lath_error *err)
+{
+    static const char *const keys[] = {"module_input_name", "module_output_name"};
+    for (int i = 0; i < 2; i++) {
+        const json_value *v = json_get(j, keys[i]);
+        if (json_present(v) && !json_is_string(v, "sentence_embedding"))
+            return err_set(err, LATH_ERR_UNSUPPORTED, "%s: \"%s\" other than sentence_embedding is not supported", path, keys[i]);
+    }
+    return LATH_OK;
+}
+
+static lath_status load_dense(arena *a, const char *dir, const char *sub, st_step *s, lath_error *err)
+{
+    const char *path, *fn = "torch.nn.modules.activation.Tanh";
+    json_value *j;
+    TRY(load_optional(a, dir, sub, "config.json", &path, &j, err));
+    if (!j) return err_set(err, LATH_ERR_NOT_FOUND, "%s: no such file (modules.json names it)", path);
+    bool residual = false;
+    s->kind = ST_DENSE;
+    s->has_bias = true;
+    s->dir = path_of(a, dir, sub, "");
+    if (!s->dir) return err_nomem(err, strlen(sub));
+    TRY(json_get_int(j, "in_features", path, 1, 1 << 20, &s->d_in, err));
+    TRY(json_get_int(j, "out_features", path, 1, 1 << 20, &s->d_out, err));
+    if (!s->d_in || !s->d_out) return err_set(err, LATH_ERR_FORMAT, "%s: no \"%s\" in it", path, s->d_in ? "out_features" : "in_features");
+    TRY(json_get_bool(j, "bias", path, &s->has_bias, err));
+    TRY(json_get_bool(j, "use_residual", path, &residual, err));
+    TRY(json_get_str(j, "activation_function", path, &fn, err));
+    if (residual) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: use_residual is not supported", path);
+    if (!nn_activation(fn, &s->fn)) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: activation_function \"%.100s\" is not supported", path, fn);
+    return want_sentence(j, path, err);
+}
+
+/* One row of modules.json. Types are matched by their class name: the packages they are in have moved. */
+static lath_status load_module(arena *a, const char *dir, const char *path, const json_value *row, int64_t index, st_config *c, lath_error *err)
+{
+    const char *type = NULL, *sub = "";
+    TRY(json_get_str(row, "type", path, &type, err));
+    TRY(json_get_str(row, "path", path, &sub, err));
+    if (!type) return err_set(err, LATH_ERR_FORMAT, "%s: line %u: a module without \"type\"", path, row->line);
+    if (sub[0] == '/' || strstr(sub, "..")) return err_set(err, LATH_ERR_FORMAT, "%s: line %u: path \"%.80s\" leads outside the model", path, row->line, sub);
+    const char *dot = strrchr(type, '.'), *name = dot ? dot + 1 : type;
+    if ((strcmp(name, "Transformer") == 0) != (index == 0)) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: module %lld is \"%.100s\", want one Transformer, first", path, (long long)index, type);
+    if (index == 0) {
+        c->encoder_dir = path_of(a, dir, sub, "");
+        return c->encoder_dir ? LATH_OK : err_nomem(err, strlen(sub));
+    }
+    if (strcmp(name, "Pooling") == 0) {
+        if (c->n_steps) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: a Pooling module behind other modules is not supported", path);
+        return load_pooling(a, dir, sub, c, err);
+    }
+    if (strcmp(name, "Dropout") == 0) return LATH_OK; /* the identity when a model is run */
+    if (c->n_steps == ST_MAX_STEPS) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: more than %d modules", path, ST_MAX_STEPS);
+    st_step *s = &c->steps[c->n_steps++];
+    if (strcmp(name, "Dense") == 0) return load_dense(a, dir, sub, s, err);
+    if (strcmp(name, "Normalize") != 0) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: module \"%.120s\" is not supported", path, type);
+    s->kind = ST_NORMALIZE;
+    const char *config;
+    json_value *j;
+    TRY(load_optional(a, dir, sub, "config.json", &config, &j, err));
+    return j && *sub ? want_sentence(j, config, err) : LATH_OK;
+}
+
+/* --------------------------------------------------------------------------------------------------- prompts, limits */
+
+static lath_status load_prompts(arena *a, const char *dir, st_config *c, lath_error *err)
+{
+    const char *path;
+    json_value *j;
+    TRY(load_optional(a, dir, "", "config_sentence_transformers.json", &path, &j, err));
+    if (!j) return LATH_OK;
+    TRY(json_get_str(j, "default_prompt_name", path, &c->default_prompt, err));
+    TRY(json_get_int(j, "truncate_dim", path, 1, 1 << 20, &c->truncate_dim, err));
+    const json_value *p = json_get(j, "prompts");
+    if (json_present(p)) {
+        if (p->kind != JSON_OBJECT) return err_set(err, LATH_ERR_FORMAT, "%s: line %u: \"prompts\": want an object", path, p->line);
+        c->prompts = arena_array(a, p->u.items.count, sizeof(*c->prompts));
+        if (!c->prompts) return err_nomem(err, p->u.items.count * sizeof(*c->prompts));
+        for (const json_value *v = p->u.items.first; v; v = v->next) {
+            if (v->kind == JSON_NULL) continue;
+            if (v->kind != JSON_STRING) return err_set(err, LATH_ERR_FORMAT, "%s: line %u: prompt \"%.60s\": want a string", path, v->line, v->key);
+            c->prompts[c->n_prompts++] = (st_prompt){v->key, v->u.string.data, v->u.string.len};
+        }
+    }
+    if (!c->default_prompt) return LATH_OK;
+    for (int32_t i = 0; i < c->n_prompts; i++) {
+        if (strcmp(c->prompts[i].name, c->default_prompt) == 0) return LATH_OK;
+    }
+    return err_set(err, LATH_ERR_FORMAT, "%s: default_prompt_name \"%.60s\" is none of its prompts", path, c->default_prompt);
+}
+
+static lath_status load_transformer(arena *a, st_config *c, lath_error *err)
+{
+    /* The names that the reference looks for, in its order. */
+    static const char *const names[] = {
+        "sentence_bert_config.json",       "sentence_roberta_config.json",     "sentence_distilbert_config.json", "sentence_camembert_config.json",
+        "sentence_albert_config.json",     "sentence_xlm-roberta_config.json", "sentence_xlnet_config.json",
+    };
+    const char *path;
+    json_value *j = NULL;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !j; i++) TRY(load_optional(a, c->encoder_dir, "", names[i], &path, &j, err));
+    if (!j) return LATH_OK;
+    TRY(json_get_int(j, "max_seq_length", path, 1, INT32_MAX, &c->max_seq_length, err));
+    return json_get_bool(j, "do_lower_case", path, &c->lower_case, err);
+}
+
+lath_status st_config_load(arena *a, const char *dir, st_config *out, lath_error *err)
+{
+    *out = (st_config){.encoder_dir = dir, .modes = {KERN_POOL_MEAN}, .n_modes = 1, .include_prompt = true};
+    char *path = path_of(a, dir, "", "modules.json");
+    if (!path) return err_nomem(err, strlen(dir));
+    bool st_model = file_exists(path);
+    if (st_model) {
+        json_value *list;
+        TRY(json_load(a, path, NULL, &list, err));
+        if (list->kind != JSON_ARRAY || list->u.items.count == 0) return err_set(err, LATH_ERR_FORMAT, "%s: want an array of modules", path);
+        int64_t index = 0;
+        for (const json_value *v = list->u.items.first; v; v = v->next) TRY(load_module(a, dir, path, v, index++, out, err));
+    }
+    if (st_model) TRY(load_transformer(a, out, err)); /* the reference reads it only where modules.json is */
+    return load_prompts(a, dir, out, err);
+}
+
+lath_status st_tokenizer_window(arena *a, const char *dir, int64_t *out, lath_error *err)
+{
+    const char *path;
+    json_value *j;
+    *out = 0;
+    TRY(load_optional(a, dir, "", "tokenizer_config.json", &path, &j, err));
+    if (!j) return LATH_OK;
+    double limit = 0;
+    TRY(json_get_real(j, "model_max_length", path, &limit, err));
+    if (limit < 0 || isnan(limit)) return err_set(err, LATH_ERR_FORMAT, "%s: \"model_max_length\" is out of range", path);
+    if (limit > 0 && limit < INT32_MAX) *out = (int64_t)limit;
+    return LATH_OK;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * nn.c: linear, norm, activations by name. */
+#include "nn/nn.h"
+
+#include <string.h>
+
+lath_status nn_linear(const fwd *f, nn_linear_w *w, kern_fn fn, view x, view y)
+{
+    op_linear part = {&w->w, w->bias, fn, y};
+    return f->s->ops->linear(f->s, x, &part, 1);
+}
+
+lath_status nn_layer_norm(const fwd *f, view x, const view *r, const op_norm *norm, view y)
+{
+    return f->s->ops->layer_norm(f->s, x, r, norm, y);
+}
+
+bool nn_activation(const char *name, kern_fn *out)
+{
+    /* Names as transformers (activations.py, ACT2FN) and torch.nn have them. */
+    static const struct {
+        const char *name;
+        kern_fn fn;
+    } rows[] = {
+        {"gelu", KERN_FN_GELU},           {"gelu_python", KERN_FN_GELU},
+        {"gelu_new", KERN_FN_GELU_TANH},  {"gelu_pytorch_tanh", KERN_FN_GELU_TANH},
+        {"gelu_fast", KERN_FN_GELU_TANH}, {"relu", KERN_FN_RELU},
+        {"silu", KERN_FN_SILU},           {"swish", KERN_FN_SILU},
+        {"tanh", KERN_FN_TANH},           {"sigmoid", KERN_FN_SIGMOID},
+        {"linear", KERN_FN_NONE},         {"torch.nn.modules.linear.Identity", KERN_FN_NONE},
+        {"torch.nn.modules.activation.Tanh", KERN_FN_TANH},
+        {"torch.nn.modules.activation.ReLU", KERN_FN_RELU},
+        {"torch.nn.modules.activation.GELU", KERN_FN_GELU},
+        {"torch.nn.modules.activation.SiLU", KERN_FN_SILU},
+        {"torch.nn.modules.activation.Sigmoid", KERN_FN_SIGMOID},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (strcmp(rows[i].name, name) == 0) {
+            *out = rows[i].fn;
+            return true;
+        }
+    }
+    return false;
+}
