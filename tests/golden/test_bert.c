@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_bert.c: every directory of tests/golden/bert (tiny random models with odd shapes, made by tools/ref from the reference implementation):
+ * token ids, vectors, and per-layer tensors; then the invariants that hold without a reference: the vector of a text has the same bits alone, in any
+ * batch, at 1, 2 and 3 threads; a negative control shows that the comparison can fail.
+ */
+#include <math.h>
+
+#include "engine/engine.h"
+#include "support/golden.h"
+#include "support/test.h"
+
+static const double MAX_ABS = 1e-4, LAYER_REL = 1e-4, MIN_COSINE = 0.99999;
+
+typedef struct opened {
+    lath_runtime *rt;
+    lath_model *model;
+} opened;
+
+static opened open_model(const char *path, int32_t threads, lath_isa isa, lath_load load)
+{
+    opened o;
+    lath_error err;
+    lath_runtime_options ro = LATH_RUNTIME_OPTIONS_INIT;
+    lath_model_options mo = LATH_MODEL_OPTIONS_INIT;
+    ro.n_threads = threads;
+    ro.isa = isa;
+    mo.load = load;
+    assert_ok(lath_runtime_create(&ro, &o.rt, &err), err);
+    assert_ok(lath_model_open(o.rt, path, &mo, &o.model, &err), err);
+    return o;
+}
+
+static void close_model(opened o)
+{
+    lath_model_close(o.model);
+    lath_runtime_destroy(o.rt);
+}
+
+static void embed_one(const lath_model *m, const golden_text *t, float *out, lath_embed_result *res)
+{
+    lath_embedder *e;
+    lath_error err;
+    lath_embed_options o = LATH_EMBED_OPTIONS_INIT;
+    o.prompt_name = t->prompt_name;
+    o.prompt_text = t->prompt;
+    assert_ok(lath_embedder_create(m, &o, &e, &err), err);
+    if ((size_t)lath_embedder_dim(e) != t->dim) fail_msg("%lld numbers, want %zu", (long long)lath_embedder_dim(e), t->dim);
+    lath_text text = {t->text, t->len};
+    assert_ok(lath_embed(e, &text, 1, out, res, &err), err);
+    lath_embedder_destroy(e);
+}
+
+/* ------------------------------------------------------------------------------------------------- vectors and ids */
+
+static void check_ids(const lath_model *m, const golden_text *t, const char *name)
+{
+    if (!t->n_ids || t->prompt_name || t->prompt || m->st.default_prompt) return; /* ids of the reference hold the prompt */
+    lath_tokens tokens = {0};
+    lath_error err;
+    lath_encode_options o = LATH_ENCODE_OPTIONS_INIT;
+    o.max_tokens = m->max_tokens;
+    assert_ok(lath_encode(&m->tokenizer, (lath_text){t->text, t->len}, &o, &tokens, &err), err);
+    if (tokens.n != t->n_ids || memcmp(tokens.ids, t->ids, t->n_ids * sizeof(int32_t)) != 0) fail_msg("%s: ids differ for \"%s\"", name, t->text);
+    if (t->n_untruncated) assert_int_equal(tokens.n_untruncated, t->n_untruncated);
+    lath_tokens_release(&tokens);
+}
+
+static double check_vectors(const char *name, lath_isa isa, lath_load load)
+{
+    char path[1024], file[1100];
+    golden g;
+    double worst = 0;
+    test_path(path, sizeof(path), "golden/bert", name);
+    snprintf(file, sizeof(file), "%s/expected.json", path);
+    golden_load(&g, file);
+    opened o = open_model(path, 1, isa, load);
+    for (size_t i = 0; i < g.n; i++) {
+        const golden_text *t = &g.texts[i];
+        float *v = arena_array(&g.mem, t->dim, sizeof(float));
+        lath_embed_result res;
+        check_ids(o.model, t, name);
+        embed_one(o.model, t, v, &res);
+        double d = golden_max_abs(v, t->vector, t->dim), c = golden_cosine(v, t->vector, t->dim), scale = 1;
+        for (size_t k = 0; k < t->dim; k++) scale = fmax(scale, fabs((double)t->vector[k])); /* vectors that are not normalised */
+        if (!(d <= MAX_ABS * scale) || !(c >= MIN_COSINE)) fail_msg("%s: text %zu \"%s\": max abs %g, cosine %.8f", name, i, t->text, d, c);
+        assert_int_equal(res.n_tokens, t->n_ids);
+        assert_int_equal(res.truncated, t->n_untruncated > t->n_ids);
+        worst = fmax(worst, d / scale);
+    }
+    close_model(o);
+    golden_release(&g);
+    return worst;
+}
+
+static void test_vectors(void **state)
+{
+    (void)state;
+    arena mem;
+    char dir[1024];
+    size_t n;
+    arena_init(&mem, alloc_default());
+    test_path(dir, sizeof(dir), "golden", "bert");
+    const char **names = test_list_dirs(&mem, dir, &n);
+    assert_true(n >= 12);
+    for (size_t i = 0; i < n; i++) {
+        double best = check_vectors(names[i], LATH_ISA_AUTO, LATH_LOAD_MAP), ref = check_vectors(names[i], LATH_ISA_REF, LATH_LOAD_COPY);
+        printf("    %-22s max abs %.1e (best kernels), %.1e (reference kernels)\n", names[i], best, ref);
+    }
+    arena_deinit(&mem);
+}
+
+/* ------------------------------------------------------------------------------------------------------- per layer */
+
+typedef struct layer_check {
+    const safetensors *want;
+    const char *name;
+    int text;
+    int seen;
+    double worst;
+} layer_check;
+
+static lath_status see(void *ctx, stream *s, trace_point point, int32_t layer, view x)
+{
+    static const char *const names[TRACE_COUNT] = {"embed", "attn_out", "attn_norm", "ffn_out", "residual"};
+    layer_check *c = ctx;
+    char key[64];
+    if (layer < 0) snprintf(key, sizeof(key), "t%d.%s", c->text, names[point]);
+    else snprintf(key, sizeof(key), "t%d.layer.%d.%s", c->text, layer, names[point]);
+    const tensor *t = safetensors_find(c->want, key);
+    if (!t) fail_msg("%s: no reference tensor %s", c->name, key);
+    assert_int_equal(t->dim[0], x.n_tok);
+    assert_int_equal(t->dim[1], x.d);
+    float *have = test_malloc((size_t)t->count * sizeof(float)), *want = test_malloc((size_t)t->count * sizeof(float));
+    dtype_to_f32(t->type, t->data, (size_t)t->count, want);
+    assert_int_equal(s->ops->read_rows(s, x, 0, x.n_tok, have), LATH_OK);
+    double largest = 0;
+    for (int64_t i = 0; i < t->count; i++) largest = fmax(largest, fabs((double)want[i]));
+    double d = golden_max_abs(have, want, (size_t)t->count) / largest;
+    if (!(d <= LAYER_REL)) fail_msg("%s: %s: %g of its largest value", c->name, key, d);
+    c->worst = fmax(c->worst, d);
+    c->seen++;
+    test_free(have);
+    test_free(want);
+    return LATH_OK;
+}
+
+/* The forward itself on the reference's token ids, with a sink at every trace point. */
+static void trace_text(lath_model *m, const golden_text *t, layer_check *c)
+{
+    lath_error err = {0};
+    const backend_ops *ops = m->rt->ops;
+    packer pack;
+    packer_init(&pack, alloc_default());
+    int32_t *types = test_calloc(t->n_ids, sizeof(int32_t));
+    assert_ok(packer_grow(&pack, (int64_t)t->n_ids, 1, &err), err);
+    packer_clear(&pack);
+    packer_add(&pack, t->ids, types, (int64_t)t->n_ids);
+    stream s = {.ops = ops, .pool = m->rt->pool, .kern = &m->rt->kern, .err = &err, .scratch_tok = (int64_t)t->n_ids};
+    size_t state = m->arch.desc->state_floats(&m->arch, ops, (int64_t)t->n_ids), all = state + ops->scratch_floats(&s, (int64_t)t->n_ids);
+    float *memory = alloc_bytes(alloc_default(), all * sizeof(float), 64);
+    assert_non_null(memory);
+    memset(memory, 0, all * sizeof(float));
+    s.scratch = memory + state;
+    const trace_sink sink = {see, c};
+    const fwd f = {&s, &pack.b, &sink};
+    view out;
+    pool_enter(s.pool);
+    assert_ok(m->arch.desc->forward(&m->arch, &f, memory, &out), err);
+    pool_leave(s.pool);
+    alloc_release(alloc_default(), memory, all * sizeof(float));
+    packer_deinit(&pack);
+    test_free(types);
+}
+
+static void test_layers(void **state)
+{
+    (void)state;
+    arena mem;
+    char dir[1024];
+    size_t n;
+    int traced = 0;
+    arena_init(&mem, alloc_default());
+    test_path(dir, sizeof(dir), "golden", "bert");
+    const char **names = test_list_dirs(&mem, dir, &n);
+    for (size_t i = 0; i < n; i++) {
+        char path[1024], file[1100];
+        lath_error err;
+        golden g;
+        test_path(path, sizeof(path), "golden/bert", names[i]);
+        snprintf(file, sizeof(file), "%s/expected.json", path);
+        golden_load(&g, file);
+        layer_check c = {.name = names[i]};
+        safetensors *want;
+        snprintf(file, sizeof(file), "%s/layers.safetensors", path);
+        assert_ok(safetensors_open(alloc_default(), file, FILE_MAP, &want, &err), err);
+        c.want = want;
+        opened o = open_model(path, 2, LATH_ISA_AUTO, LATH_LOAD_MAP);
+        for (c.text = 0; c.text <= 3; c.text += 3) trace_text(o.model, &g.texts[c.text], &c);
+        assert_int_equal(c.seen, 2 * (1 + 4 * o.model->arch.dims.n_layers));
+        printf("    %-22s %d tensors, worst %.1e of the largest value\n", names[i], c.seen, c.worst);
+        traced += c.seen;
+        close_model(o);
+        safetensors_close(want);
+        golden_release(&g);
+    }
+    assert_true(traced > 100);
+    arena_deinit(&mem);
+}
+
+/* ------------------------------------------------------------------------------------------------------- invariance */
+
+static void embed_many(const lath_model *m, const golden *g, int32_t batch_tokens, float *out)
+{
+    lath_embedder *e;
+    lath_error err;
+    lath_embed_options o = LATH_EMBED_OPTIONS_INIT;
+    o.batch_tokens = batch_tokens;
+    assert_ok(lath_embedder_create(m, &o, &e, &err), err);
+    lath_text *texts = test_calloc(g->n, sizeof(*texts));
+    for (size_t i = 0; i < g->n; i++) texts[i] = (lath_text){g->texts[i].text, g->texts[i].len};
+    assert_ok(lath_embed(e, texts, g->n, out, NULL, &err), err);
+    test_free(texts);
+    lath_embedder_destroy(e);
+}
+
+static void test_invariance(void **state)
+{
+    (void)state;
+    static const int32_t budgets[] = {1, 7, 33, 64, 1000};
+    static const lath_isa isas[] = {LATH_ISA_AUTO, LATH_ISA_REF};
+    golden g;
+    char path[1024], file[1100];
+    test_path(path, sizeof(path), "golden/bert", "mean_norm_gelu");
+    snprintf(file, sizeof(file), "%s/expected.json", path);
+    golden_load(&g, file);
+    size_t dim = g.texts[0].dim;
+    float *alone = test_calloc(g.n * dim, sizeof(float)), *together = test_calloc(g.n * dim, sizeof(float));
+    for (size_t k = 0; k < 2; k++) {
+        for (int32_t threads = 1; threads <= 3; threads++) {
+            opened o = open_model(path, threads, isas[k], LATH_LOAD_MAP);
+            if (threads == 1) {
+                for (size_t i = 0; i < g.n; i++) embed_one(o.model, &g.texts[i], alone + i * dim, NULL);
+            }
+            for (size_t b = 0; b < sizeof(budgets) / sizeof(budgets[0]); b++) {
+                embed_many(o.model, &g, budgets[b], together);
+                assert_memory_equal(alone, together, g.n * dim * sizeof(float));
+            }
+            close_model(o);
+        }
+    }
+    test_free(alone);
+    test_free(together);
+    golden_release(&g);
+}
+
+/* CLS where the model says mean must differ: the comparison above sees something. */
+static void test_negative(void **state)
+{
+    (void)state;
+    golden g;
+    char path[1024], file[1100];
+    lath_error err;
+    test_path(path, sizeof(path), "golden/bert", "mean_norm_gelu");
+    snprintf(file, sizeof(file), "%s/expected.json", path);
+    golden_load(&g, file);
+    opened o = open_model(path, 1, LATH_ISA_AUTO, LATH_LOAD_MAP);
+    lath_embed_options eo = LATH_EMBED_OPTIONS_INIT;
+    eo.pooling = LATH_POOLING_CLS;
+    lath_embedder *e;
+    assert_ok(lath_embedder_create(o.model, &eo, &e, &err), err);
+    float v[512];
+    lath_text text = {g.texts[0].text, g.texts[0].len};
+    assert_ok(lath_embed(e, &text, 1, v, NULL, &err), err);
+    assert_true(golden_max_abs(v, g.texts[0].vector, g.texts[0].dim) > 100 * MAX_ABS);
+    lath_embedder_destroy(e);
+    close_model(o);
+    golden_release(&g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_invariance),
+        cmocka_unit_test(test_negative),
+    };
+    return TEST_RUN(tests);
+}

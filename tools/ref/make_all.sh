@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Makes all golden data under tests/golden that comes from tiny random models and made-up texts.
+# PYTHON names the interpreter of an environment with requirements.txt installed.
+set -euo pipefail
+
+cd "$(dirname "$0")"
+python=${PYTHON:-python3}
+tok=../../tests/golden/tok
+export OMP_NUM_THREADS=1
+
+"$python" make_bert_goldens.py
+"$python" make_tok_goldens.py
+for kind in uncased cased; do
+    "$python" check_wordpiece.py "$tok/$kind" --write-sample "$tok/wordpiece_$kind.jsonl" 600
+done
