@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * json.c: the owner of yajl. yajl checks the grammar and hands out events; this file builds the tree and adds what yajl does not do:
- * depth and size limits, duplicate keys, numbers without the locale, strict UTF-8 (yajl lets overlong forms and surrogates pass), text behind
- * the value (yajl takes an unterminated string there for nothing), and lone surrogate escapes (yajl turns them into '?' silently, so the raw
- * text of a string that held a backslash is looked at again).
+ * json.c: the owner of yajl. yajl checks the grammar and hands out events; this file builds the tree and adds what yajl does not do: depth and
+ * size limits, duplicate keys, numbers without the locale; strict UTF-8 (yajl takes overlong forms and surrogates), strict white space (it takes
+ * \v and \f), nothing behind the value (it takes a string that never ends), no lone surrogate escapes (it turns them into '?' silently, so the
+ * raw text of a string that held a backslash is looked at again).
  *
  * A tap is found by the path of member names from the root; while inside one, each member is built in a scratch arena that is reset after the
  * call. Nested taps are not needed and not looked for.
@@ -320,7 +320,7 @@ static int on_close(builder *b)
     json_value *v = l->container;
     if (b->tap && b->depth == b->tap_depth) b->tap = NULL;
     b->depth--;
-    b->root_end = offset_now(b);
+    if (b->depth == 0) b->root_end = offset_now(b);
     return in_tap_container(b) ? deliver(b, v) : 1;
 }
 
@@ -409,11 +409,16 @@ static lath_status grammar_error(builder *b)
     return st;
 }
 
-static lath_status check_utf8(builder *b)
+/* What yajl would let pass anywhere: bad UTF-8, and vertical tabs and form feeds as white space. */
+static lath_status check_bytes(builder *b)
 {
     size_t at = utf8_first_invalid(b->text, b->n);
-    if (at == b->n) return LATH_OK;
-    return err_set(b->err, LATH_ERR_FORMAT, "%s: line %u: byte %zu: not valid UTF-8", b->name, line_of(b, at), at);
+    if (at < b->n) return err_set(b->err, LATH_ERR_FORMAT, "%s: line %u: byte %zu: not valid UTF-8", b->name, line_of(b, at), at);
+    const char *control = b->n ? memchr(b->text, '\v', b->n) : NULL;
+    if (b->n && !control) control = memchr(b->text, '\f', b->n);
+    if (!control) return LATH_OK;
+    at = (size_t)(control - b->text);
+    return err_set(b->err, LATH_ERR_FORMAT, "%s: line %u: byte %zu: not JSON: a control character", b->name, line_of(b, at), at);
 }
 
 static lath_status check_rest(builder *b)
@@ -429,7 +434,7 @@ static lath_status run(builder *b)
     yajl_alloc_funcs funcs = {block_alloc, block_resize, block_release, b};
     if (setjmp(b->out_of_memory) != 0) return b->st;
     b->parser = yajl_alloc(&callbacks, &funcs, b);
-    yajl_config(b->parser, yajl_dont_validate_strings, 1); /* check_utf8 has seen the whole text */
+    yajl_config(b->parser, yajl_dont_validate_strings, 1); /* check_bytes has seen the whole text */
     yajl_status s = yajl_parse(b->parser, (const unsigned char *)b->text, b->n);
     if (s == yajl_status_ok) {
         b->at_end = true;
@@ -450,7 +455,7 @@ lath_status json_parse(arena *a, const char *name, const char *text, size_t n, c
         n -= 3;
     }
     builder b = {.alloc = a->alloc, .tree = a, .name = name, .text = text, .n = n, .line = 1, .opts = opts, .err = err};
-    TRY(check_utf8(&b));
+    TRY(check_bytes(&b));
     b.max_depth = opts && opts->max_depth ? opts->max_depth : JSON_DEPTH_DEFAULT;
     if (b.max_depth > JSON_DEPTH_MOST) b.max_depth = JSON_DEPTH_MOST;
     arena_init(&b.scratch, a->alloc);

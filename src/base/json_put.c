@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/f32_text.h"
 #include "base/json.h"
 
 void json_put_string(buf *b, const char *s, size_t n)
@@ -52,6 +53,11 @@ void json_put_f32(buf *b, float v)
         return;
     }
     char text[48];
+    const size_t n = f32_text(v, text);
+    if (n > 0) {
+        buf_append(b, text, n);
+        return;
+    }
     for (int digits = 6; digits <= 9; digits++) { /* 9 always read back the same f32 */
         snprintf(text, sizeof(text), "%.*g", digits, (double)v);
         if (digits == 9 || strtof(text, NULL) == v) break;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * outfile.c: files out, whole or not at all (see outfile.h). The temporary file lies in the folder of the target, because a rename is atomic only
- * within one file system; it is created exclusively, under the process id and a counter. No fsync: the promise is about interrupted programs and full
- * disks, not about power cuts.
+ * outfile.c: files out, whole or not at all (see outfile.h). The temporary file lies in the folder of the target,
+ * because a rename is atomic only within one file system; it is created exclusively, under the process id and a
+ * counter. No fsync: the promise is about interrupted programs and full disks, not about power cuts.
  */
 #include "base/outfile.h"
 

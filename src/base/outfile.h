@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * outfile.h: files out, whole or not at all. What is written goes to a temporary file beside the target; outfile_commit renames it, outfile_abort
- * removes it, so nobody ever sees half a file. A symbolic link is followed, the rights of a file that is replaced are kept.
- * A target that is no regular file (a pipe, a device) cannot be renamed over: it is written directly (`direct`), and cannot be written at an offset. */
+ * outfile.h: files out, whole or not at all. What is written goes to a temporary file beside the target; outfile_commit
+ * renames it, outfile_abort removes it, so nobody ever sees half a file. A symbolic link is followed, the rights of a
+ * file that is replaced are kept. A target that is no regular file (a pipe, a device) cannot be renamed over: it is
+ * written directly (`direct`), and cannot be written at an offset. */
 #ifndef LATH_BASE_OUTFILE_H
 #define LATH_BASE_OUTFILE_H
 
@@ -23,7 +24,8 @@ lath_status outfile_create(outfile *f, const lath_allocator *alloc, const char *
 lath_status outfile_write(outfile *f, const void *p, size_t n, lath_error *err);
 /* Not when direct. Does not move the place of outfile_write. */
 lath_status outfile_write_at(outfile *f, uint64_t offset, const void *p, size_t n, lath_error *err);
-/* Closes and renames; on failure the temporary file is removed and the target is as it was. Releases everything either way. */
+/* Closes and renames; on failure the temporary file is removed and the target is as it was. Releases everything either
+ * way. */
 lath_status outfile_commit(outfile *f, lath_error *err);
 /* Removes the temporary file; a zeroed, committed or aborted outfile is allowed. */
 void outfile_abort(outfile *f);

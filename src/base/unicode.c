@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * unicode.c: mappings over the generated tables. Hangul syllables decompose by the arithmetic of The Unicode Standard, section 3.12. */
+ * unicode.c: mappings over the generated tables. Hangul syllables decompose by the arithmetic of The Unicode Standard,
+ * section 3.12. */
 #include "base/unicode.h"
 
-enum { HANGUL_S = 0xAC00, HANGUL_L = 0x1100, HANGUL_V = 0x1161, HANGUL_T = 0x11A7, HANGUL_N_T = 28, HANGUL_N_VT = 588, HANGUL_N = 11172 };
+enum {
+    HANGUL_S = 0xAC00,
+    HANGUL_L = 0x1100,
+    HANGUL_V = 0x1161,
+    HANGUL_T = 0x11A7,
+    HANGUL_N_T = 28,
+    HANGUL_N_VT = 588,
+    HANGUL_N = 11172
+};
 enum { LOWER_IS_TWO = 255 };
 
 size_t uni_lower(uint32_t c, uint32_t out[UNI_LOWER_MAX])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * unicode.h: what the reference tokenizer does with a code point: flags, lower case, canonical decomposition, combining class. The tables are
- * generated (unicode_tables.h); each flag is one question asked of the reference about every code point. Arguments are scalar values
- * (at most U+10FFFF, no surrogates), as they come out of valid UTF-8. */
+ * unicode.h: what the reference tokenizer does with a code point: flags, lower case, canonical decomposition,
+ * combining class. The tables are generated (unicode_tables.h); each flag is one question asked of the reference about
+ * every code point. Arguments are scalar values (at most U+10FFFF, no surrogates), as they come out of valid UTF-8. */
 #ifndef LATH_BASE_UNICODE_H
 #define LATH_BASE_UNICODE_H
 
@@ -47,7 +47,8 @@ static inline uint32_t uni_next(const char *s, size_t *len)
         return (uint32_t)(p[0] & 0x0F) << 12 | (uint32_t)(p[1] & 0x3F) << 6 | (p[2] & 0x3Fu);
     }
     *len = 4;
-    return (uint32_t)(p[0] & 0x07) << 18 | (uint32_t)(p[1] & 0x3F) << 12 | (uint32_t)(p[2] & 0x3F) << 6 | (p[3] & 0x3Fu);
+    return (uint32_t)(p[0] & 0x07) << 18 | (uint32_t)(p[1] & 0x3F) << 12 | (uint32_t)(p[2] & 0x3F) << 6 |
+           (p[3] & 0x3Fu);
 }
 /* The character of valid UTF-8 that ends before s[end]; end > 0. */
 uint32_t uni_before(const char *s, size_t end, size_t *len);

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+/* clang-format off */
 enum {
     UNI_SPACE = 1 << 0, /* white space: splits in BertPreTokenizer and WhitespaceSplit; \s of the added-token rules */
     UNI_CONTROL = 1 << 1, /* removed by BertNormalizer's clean_text */
@@ -35,5 +36,6 @@ extern const uint8_t uni_nfd_1[4352];
 extern const uint16_t uni_nfd_2[8960];
 extern const uint8_t uni_ccc_1[8704];
 extern const uint8_t uni_ccc_2[9728];
+/* clang-format on */
 
 #endif

@@ -147,6 +147,9 @@ lath_status lath_model_open(lath_runtime *rt, const char *path, const lath_model
     if (!opts) opts = &defaults;
     if (!rt || !path || !out) return err_set(err, LATH_ERR_USAGE, "lath_model_open: an argument is missing");
     if (opts->struct_size != sizeof(*opts)) return err_set(err, LATH_ERR_USAGE, "lath_model_open: options of another version");
+    if (opts->load != LATH_LOAD_MAP && opts->load != LATH_LOAD_COPY) return err_set(err, LATH_ERR_USAGE, "load: no such value: %d", (int)opts->load);
+    if ((int)opts->precision < 0 || opts->precision > LATH_PRECISION_INT8)
+        return err_set(err, LATH_ERR_USAGE, "precision: no such value: %d", (int)opts->precision);
     if (opts->precision != LATH_PRECISION_AUTO && opts->precision != LATH_PRECISION_EXACT)
         return err_set(err, LATH_ERR_UNSUPPORTED, "precision: only exact is supported");
     lath_model *m = alloc_zero(&rt->alloc, sizeof(*m));

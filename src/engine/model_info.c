@@ -62,6 +62,7 @@ lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, 
 lath_status lath_model_get_tensor(const lath_model *model, int32_t i, lath_tensor_info *out, lath_error *err)
 {
     err_clear(err);
+    if (!model || !out) return err_set(err, LATH_ERR_USAGE, "lath_model_get_tensor: an argument is missing");
     for (int32_t f = 0, at = i; f < model->n_files && at >= 0; f++) {
         const safetensors *st = model->files[f].st;
         if (at >= safetensors_count(st)) {
@@ -78,6 +79,7 @@ lath_status lath_model_get_tensor(const lath_model *model, int32_t i, lath_tenso
 lath_status lath_model_get_prompt(const lath_model *model, int32_t i, const char **name, const char **text, lath_error *err)
 {
     err_clear(err);
+    if (!model || !name || !text) return err_set(err, LATH_ERR_USAGE, "lath_model_get_prompt: an argument is missing");
     if (i < 0 || i >= model->st.n_prompts) return err_set(err, LATH_ERR_USAGE, "prompt %d: the model has %d", i, model->st.n_prompts);
     *name = model->st.prompts[i].name;
     *text = model->st.prompts[i].text;

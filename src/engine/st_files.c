@@ -99,7 +99,7 @@ static lath_status add_mode(st_config *c, const char *path, const json_value *v,
 
 static lath_status load_pooling(arena *a, const char *dir, const char *sub, st_config *c, lath_error *err)
 {
-    const char *path;
+    const char *path = NULL;
     json_value *j;
     TRY(load_optional(a, dir, sub, "config.json", &path, &j, err));
     if (!j) return err_set(err, LATH_ERR_NOT_FOUND, "%s: no such file (modules.json names it)", path);
@@ -192,7 +192,7 @@ static lath_status load_module(arena *a, const char *dir, const char *path, cons
 
 static lath_status load_prompts(arena *a, const char *dir, st_config *c, lath_error *err)
 {
-    const char *path;
+    const char *path = NULL;
     json_value *j;
     TRY(load_optional(a, dir, "", "config_sentence_transformers.json", &path, &j, err));
     if (!j) return LATH_OK;
@@ -223,7 +223,7 @@ static lath_status load_transformer(arena *a, st_config *c, lath_error *err)
         "sentence_bert_config.json",       "sentence_roberta_config.json",     "sentence_distilbert_config.json", "sentence_camembert_config.json",
         "sentence_albert_config.json",     "sentence_xlm-roberta_config.json", "sentence_xlnet_config.json",
     };
-    const char *path;
+    const char *path = NULL;
     json_value *j = NULL;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !j; i++) TRY(load_optional(a, c->encoder_dir, "", names[i], &path, &j, err));
     if (!j) return LATH_OK;
@@ -250,7 +250,7 @@ lath_status st_config_load(arena *a, const char *dir, st_config *out, lath_error
 
 lath_status st_tokenizer_window(arena *a, const char *dir, int64_t *out, lath_error *err)
 {
-    const char *path;
+    const char *path = NULL;
     json_value *j;
     *out = 0;
     TRY(load_optional(a, dir, "", "tokenizer_config.json", &path, &j, err));

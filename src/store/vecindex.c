@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vecindex.c: the vector index file, written and read (layout in vecindex.h and docs/formats/index.md). The writer streams rows to a temporary file
- * and keeps only the spans in memory; its header is written last, over zeros, so that a file without a valid header was never finished. The reader
- * trusts nothing: every offset is recomputed from n and d with checked arithmetic and must agree with what the header says.
+ * vecindex.c: the vector index file, written and read (layout in vecindex.h and docs/formats/index.md). The writer
+ * streams rows to a temporary file and keeps only the spans in memory; its header is written last, over zeros, so that
+ * a file without a valid header was never finished. The reader trusts nothing: every offset is recomputed from n and d
+ * with checked arithmetic and must agree with what the header says.
  */
 #include "store/vecindex.h"
 
@@ -17,7 +18,8 @@
 #endif
 
 static const char MAGIC[8] = {'L', 'A', 'T', 'H', 'V', 'I', 'X', '1'};
-/* Ceiling of the spans held while writing: 2^36 rows of 16 bytes; a guard against runaway counts, not a limit that disks reach. */
+/* Ceiling of the spans held while writing: 2^36 rows of 16 bytes; a guard against runaway counts, not a limit that
+ * disks reach. */
 static const size_t SPANS_CEILING = (size_t)1 << 40;
 
 typedef struct vecindex_header {
@@ -34,7 +36,7 @@ typedef struct vecindex_header {
     uint64_t vectors_offset, vectors_bytes;
     uint64_t spans_offset, spans_bytes;
     uint64_t file_bytes;
-    uint64_t data_hash[2];  /* XXH3-128 of [header_bytes, file_bytes), low word first */
+    uint64_t data_hash[2]; /* XXH3-128 of [header_bytes, file_bytes), low word first */
     uint8_t reserved[104]; /* 0 */
     uint64_t header_hash;  /* XXH3-64 of the 248 bytes before */
 } vecindex_header;
@@ -44,9 +46,10 @@ _Static_assert(offsetof(vecindex_header, n) == 24, "n at 24");
 _Static_assert(offsetof(vecindex_header, corpus_bytes) == 80, "corpus_bytes at 80");
 _Static_assert(offsetof(vecindex_header, file_bytes) == 120, "file_bytes at 120");
 _Static_assert(offsetof(vecindex_header, header_hash) == 248, "header_hash is last");
-_Static_assert(sizeof(lath_span) == 16 && offsetof(lath_span, len) == 8, "a span is {u64 offset, u64 len} on disk");
+_Static_assert(sizeof(vecindex_span) == 16 && offsetof(vecindex_span, len) == 8,
+               "a span is {u64 offset, u64 len} on disk");
 
-/* ------------------------------------------------------------------------------------------------------------------ sizes */
+/* ------------------------------------------------------------------------------------------------------------ sizes */
 
 /* Fills offsets and sizes of h from n and d; false when they overflow. */
 static bool lay_out(vecindex_header *h)
@@ -54,7 +57,7 @@ static bool lay_out(vecindex_header *h)
     size_t vectors, spans, end, at;
     if (h->d > SIZE_MAX / sizeof(float) || h->n > SIZE_MAX) return false;
     if (!size_mul((size_t)h->d * sizeof(float), (size_t)h->n, &vectors)) return false;
-    if (!size_mul(sizeof(lath_span), (size_t)h->n, &spans)) return false;
+    if (!size_mul(sizeof(vecindex_span), (size_t)h->n, &spans)) return false;
     if (!size_add(vectors, VECINDEX_HEADER + VECINDEX_ALIGN - 1, &at)) return false;
     at -= at % VECINDEX_ALIGN;
     if (!size_add(at, spans, &end)) return false;
@@ -66,18 +69,19 @@ static bool lay_out(vecindex_header *h)
     return true;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- writer */
+/* ----------------------------------------------------------------------------------------------------------- writer */
 
 struct vecindex_writer {
     const lath_allocator *alloc;
     outfile file;
     vecindex_header head;
-    buf spans; /* of lath_span */
+    buf spans; /* of vecindex_span */
 };
 
 static const char zeros[VECINDEX_HEADER];
 
-lath_status vecindex_create(const lath_allocator *alloc, const char *path, const lath_index_key *key, int64_t d, vecindex_writer **out, lath_error *err)
+lath_status vecindex_create(const lath_allocator *alloc, const char *path, const vecindex_key *key, int64_t d,
+                            vecindex_writer **out, lath_error *err)
 {
     lath_status st;
     vecindex_writer *w;
@@ -109,14 +113,16 @@ done:
     return st;
 }
 
-lath_status vecindex_add(vecindex_writer *w, const float *vectors, const lath_span *spans, size_t n, lath_error *err)
+lath_status vecindex_add(vecindex_writer *w, const float *vectors, const vecindex_span *spans, size_t n,
+                         lath_error *err)
 {
     const uint64_t size = w->head.corpus_bytes;
     if (n == 0) return LATH_OK;
     for (size_t i = 0; i < n; i++) {
         if (spans[i].offset > size || spans[i].len > size - spans[i].offset)
-            return err_item(err, LATH_ERR_USAGE, (int64_t)i, "text %zu: bytes %llu+%llu are not inside the corpus of %llu", i,
-                            (unsigned long long)spans[i].offset, (unsigned long long)spans[i].len, (unsigned long long)size);
+            return err_item(
+                err, LATH_ERR_USAGE, (int64_t)i, "bytes %llu+%llu of a text are not inside the corpus of %llu",
+                (unsigned long long)spans[i].offset, (unsigned long long)spans[i].len, (unsigned long long)size);
     }
     buf_append(&w->spans, spans, n * sizeof(*spans));
     TRY(buf_status(&w->spans, err));
@@ -175,7 +181,7 @@ void vecindex_abort(vecindex_writer *w)
     writer_release(w);
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- reader */
+/* ----------------------------------------------------------------------------------------------------------- reader */
 
 static bool all_zero(const uint8_t *p, size_t n)
 {
@@ -194,12 +200,14 @@ static lath_status check_header(const file_map *m, vecindex_header *h, lath_erro
             return err_set(err, LATH_ERR_FORMAT, "%s: a vector index that was never finished", path);
         return err_set(err, LATH_ERR_FORMAT, "%s: not a lath vector index (it does not begin with LATHVIX1)", path);
     }
-    if (m->size < sizeof(*h)) return err_set(err, LATH_ERR_FORMAT, "%s: cut: %zu bytes, a header has %zu", path, m->size, sizeof(*h));
+    if (m->size < sizeof(*h))
+        return err_set(err, LATH_ERR_FORMAT, "%s: cut: %zu bytes, a header has %zu", path, m->size, sizeof(*h));
     memcpy(h, m->data, sizeof(*h));
     if (hash_64(h, offsetof(vecindex_header, header_hash)) != h->header_hash)
         return err_set(err, LATH_ERR_FORMAT, "%s: damaged: the header does not match its checksum", path);
     if (h->version != 1) return err_set(err, LATH_ERR_FORMAT, "%s: version %u of the format, want 1", path, h->version);
-    if (h->type != VECINDEX_F32) return err_set(err, LATH_ERR_FORMAT, "%s: vectors of type %u, want 1 (f32)", path, h->type);
+    if (h->type != VECINDEX_F32)
+        return err_set(err, LATH_ERR_FORMAT, "%s: vectors of type %u, want 1 (f32)", path, h->type);
     if (h->header_bytes != VECINDEX_HEADER || h->flags != 0 || !all_zero(h->reserved, sizeof(h->reserved)))
         return err_set(err, LATH_ERR_FORMAT, "%s: the header has fields that this version does not know", path);
     return LATH_OK;
@@ -209,25 +217,29 @@ static lath_status check_sizes(const file_map *m, const vecindex_header *h, lath
 {
     vecindex_header want = *h;
     if (h->d < 1 || h->d > INT32_MAX || !lay_out(&want))
-        return err_set(err, LATH_ERR_FORMAT, "%s: %llu vectors of %llu numbers", m->path, (unsigned long long)h->n, (unsigned long long)h->d);
+        return err_set(err, LATH_ERR_FORMAT, "%s: %llu vectors of %llu numbers", m->path, (unsigned long long)h->n,
+                       (unsigned long long)h->d);
     if (memcmp(&want, h, sizeof(want)) != 0)
-        return err_set(err, LATH_ERR_FORMAT, "%s: offsets in the header do not follow from %llu vectors of %llu numbers", m->path,
+        return err_set(err, LATH_ERR_FORMAT,
+                       "%s: offsets in the header do not follow from %llu vectors of %llu numbers", m->path,
                        (unsigned long long)h->n, (unsigned long long)h->d);
     if (m->size != h->file_bytes)
-        return err_set(err, LATH_ERR_FORMAT, "%s: %s: %zu bytes, the header says %llu", m->path, m->size < h->file_bytes ? "cut" : "bytes behind its end",
-                       m->size, (unsigned long long)h->file_bytes);
+        return err_set(err, LATH_ERR_FORMAT, "%s: %s: %zu bytes, the header says %llu", m->path,
+                       m->size < h->file_bytes ? "cut" : "bytes behind its end", m->size,
+                       (unsigned long long)h->file_bytes);
     return LATH_OK;
 }
 
 static lath_status check_data(const file_map *m, const vecindex_header *h, lath_error *err)
 {
-    const lath_span *spans = (const lath_span *)(const void *)(m->data + h->spans_offset);
+    const vecindex_span *spans = (const vecindex_span *)(const void *)(m->data + h->spans_offset);
     const hash128 sum = hash_128(m->data + VECINDEX_HEADER, m->size - VECINDEX_HEADER, 0);
     if (sum.lo != h->data_hash[0] || sum.hi != h->data_hash[1])
         return err_set(err, LATH_ERR_FORMAT, "%s: damaged: the data does not match its checksum", m->path);
     for (uint64_t i = 0; i < h->n; i++) {
         if (spans[i].offset > h->corpus_bytes || spans[i].len > h->corpus_bytes - spans[i].offset)
-            return err_set(err, LATH_ERR_FORMAT, "%s: text %llu lies outside the corpus", m->path, (unsigned long long)i);
+            return err_set(err, LATH_ERR_FORMAT, "%s: text %llu lies outside the corpus", m->path,
+                           (unsigned long long)i);
     }
     return LATH_OK;
 }
@@ -244,7 +256,7 @@ lath_status vecindex_open(const lath_allocator *alloc, const char *path, file_mo
     out->n = h.n;
     out->d = (int64_t)h.d;
     out->rows = (const float *)(const void *)(out->file.data + h.vectors_offset);
-    out->spans = (const lath_span *)(const void *)(out->file.data + h.spans_offset);
+    out->spans = (const vecindex_span *)(const void *)(out->file.data + h.spans_offset);
     out->key.settings = h.settings;
     out->key.corpus_bytes = h.corpus_bytes;
     memcpy(out->key.model, h.model, sizeof(h.model));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * tok_added.c: added tokens: reading the list, giving ids, and finding them in text.
  *
- * Ids are given as the reference gives them: that of the vocabulary where it has the content, else the next free number; the id that the file
- * states is checked to be sane and not used. Matching is leftmost-longest; a match that its flags reject is skipped as a whole.
+ * Ids are given as the reference gives them: that of the vocabulary where it has the content, else the next free
+ * number; the id that the file states is checked to be sane and not used. Matching is leftmost-longest; a match that
+ * its flags reject is skipped as a whole.
  */
 #include "tok/tok_parts.h"
 
@@ -30,8 +31,8 @@ void tok_added_deinit(tok_added *a)
 
 static bool same_flags(const tok_added_token *a, const tok_added_token *b)
 {
-    return a->special == b->special && a->single_word == b->single_word && a->lstrip == b->lstrip && a->rstrip == b->rstrip &&
-           a->normalized == b->normalized;
+    return a->special == b->special && a->single_word == b->single_word && a->lstrip == b->lstrip &&
+           a->rstrip == b->rstrip && a->normalized == b->normalized;
 }
 
 lath_status tok_added_add(tok_load *l, const tok_added_token *token)
@@ -89,7 +90,8 @@ static lath_status build_tries(tok_load *l)
     TRY(tok_trie_init(&a->normalized, &l->t->mem, total[1], l->err));
     for (size_t i = 0; i < a->n; i++) {
         const tok_added_token *k = &a->v[i];
-        if (k->pattern.n) tok_trie_add(k->normalized ? &a->normalized : &a->raw, k->pattern.s, k->pattern.n, (int32_t)i);
+        if (k->pattern.n)
+            tok_trie_add(k->normalized ? &a->normalized : &a->raw, k->pattern.s, k->pattern.n, (int32_t)i);
     }
     return LATH_OK;
 }
@@ -143,7 +145,7 @@ lath_status tok_added_load(tok_load *l, const json_value *list)
     return tok_added_finish(l);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- matching */
+/* --------------------------------------------------------------------------------------------------------- matching */
 
 static bool stands_alone(const char *s, size_t n, size_t b, size_t e)
 {
@@ -166,8 +168,8 @@ static size_t spaces_behind(const char *s, size_t n, size_t e)
     return e;
 }
 
-lath_status tok_added_split(const tok_added *a, const tok_trie *trie, const char *s, size_t n, bool parse_special, tok_piece_fn fn, tok_work *w,
-                            void *ctx)
+lath_status tok_added_split(const tok_added *a, const tok_trie *trie, const char *s, size_t n, bool parse_special,
+                            tok_piece_fn fn, tok_work *w, void *ctx)
 {
     size_t done = 0; /* pieces up to here are out */
     for (size_t i = tok_trie_next(trie, s, 0, n); i < n; i = tok_trie_next(trie, s, i, n)) {
@@ -188,8 +190,10 @@ lath_status tok_added_split(const tok_added *a, const tok_trie *trie, const char
         }
         if (k->rstrip) e = spaces_behind(s, n, e);
         if (done < b) TRY(fn(w, ctx, done, b, NULL));
-        if (b < e) TRY(fn(w, ctx, b, e, k)); /* without lstrip it may overlap spaces that the token before took, as in the reference */
-        if (e > done) done = e;
+        if (b < e)
+            TRY(fn(w, ctx, b, e,
+                   k)); /* may overlap spaces that the token before took, and end before it: as in the reference */
+        done = e;
     }
     return done < n ? fn(w, ctx, done, n, NULL) : LATH_OK;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tok_decoder.c: decoders: from the texts of tokens to text, and tok_decode. The cleanup of the WordPiece decoder is the reference's list of
- * replacements, made on each token by itself.
+ * tok_decoder.c: decoders: from the texts of tokens to text, and tok_decode. The cleanup of the WordPiece decoder is
+ * the reference's list of replacements, made on each token by itself.
  */
 #include "tok/tok_parts.h"
 
 static const struct {
     const char *from, *to;
 } cleanups[] = {
-    {" .", "."},      {" ?", "?"},            {" !", "!"},   {" ,", ","},     {" ' ", "'"},    {" n't", "n't"},
-    {" 'm", "'m"},    {" do not", " don't"},  {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
+    {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},    {" n't", "n't"},
+    {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
 };
 
 enum { N_CLEANUPS = sizeof(cleanups) / sizeof(cleanups[0]) };
@@ -101,7 +101,8 @@ static tok_string text_of(const tok *t, int32_t id)
     return s;
 }
 
-static lath_status gather(const tok *t, const int32_t *ids, size_t n, bool skip_special, tok_string *v, size_t *n_out, lath_error *err)
+static lath_status gather(const tok *t, const int32_t *ids, size_t n, bool skip_special, tok_string *v, size_t *n_out,
+                          lath_error *err)
 {
     *n_out = 0;
     for (size_t i = 0; i < n; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tok_encode.c: a text through the pipeline (tok_parts.h) into an encoding, and the template around it. Tokens are emitted in their final place:
- * the template's first tokens are reserved before, so that an encoding is written once.
+ * tok_encode.c: a text through the pipeline (tok_parts.h) into an encoding, and the template around it. Tokens are
+ * emitted in their final place: the template's first tokens are reserved before, so that an encoding is written once.
  */
 #include "tok/tok_parts.h"
 
@@ -14,7 +14,8 @@ tok_text tok_text_slice(const tok_text *t, size_t b, size_t e)
     return (tok_text){t->s + b, e - b, t->from ? t->from + b : NULL, t->to ? t->to + b : NULL, t->base + (uint32_t)b};
 }
 
-/* The three arrays have one capacity. When one of them cannot grow, all keep their old size as far as callers can see. */
+/* The three arrays have one capacity. When one of them cannot grow, all keep their old size as far as callers can
+ * see. */
 lath_status tok_encoding_grow(const lath_allocator *alloc, tok_encoding *e, size_t more, lath_error *err)
 {
     size_t cap, old = e->capacity;
@@ -49,7 +50,8 @@ void tok_encoding_release(const tok *t, tok_encoding *e)
     *e = (tok_encoding){0};
 }
 
-/* --------------------------------------------------------------------------------------------------------------- the text */
+/* --------------------------------------------------------------------------------------------------------------- the
+ * text */
 
 typedef struct pipe {
     tok_text text; /* raw for the first split, normalized for the second */
@@ -88,12 +90,14 @@ static lath_status on_raw(tok_work *w, void *ctx, size_t b, size_t e, const tok_
     return tok_added_split(a, &a->normalized, inner.text.s, inner.text.n, p->parse_special, on_normalized, w, &inner);
 }
 
-/* ----------------------------------------------------------------------------------------------------------- the template */
+/* ----------------------------------------------------------------------------------------------------------- the
+ * template */
 
 static const tok_piece only_text = {.sequence = 'A'};
 
 /* Writes the pieces around (and copies of) the n tokens that stand at `at` in e. e has room for all. */
-static void put_template(tok_encoding *e, const tok_piece *v, size_t n_pieces, size_t at, size_t n, bool tokens, bool types)
+static void put_template(tok_encoding *e, const tok_piece *v, size_t n_pieces, size_t at, size_t n, bool tokens,
+                         bool types)
 {
     size_t k = 0;
     for (size_t i = 0; i < n_pieces; i++) {
@@ -131,26 +135,38 @@ static size_t texts_of(const tok_piece *v, size_t n)
     return k;
 }
 
-static lath_status encode_text(const tok *t, arena *scratch, const char *text, size_t n, bool parse_special, tok_encoding *out, lath_error *err)
+static lath_status encode_text(const tok *t, arena *scratch, const char *text, size_t n, bool parse_special,
+                               tok_encoding *out, lath_error *err)
 {
     tok_work w = {.t = t, .scratch = scratch, .out = out, .err = err};
     pipe p = {{.s = text, .n = n}, parse_special};
     return tok_added_split(&t->added, &t->added.raw, text, n, parse_special, on_raw, &w, &p);
 }
 
-lath_status tok_encode(const tok *t, arena *scratch, const char *text, size_t n, const tok_encode_options *opts, tok_encoding *out, lath_error *err)
+/* added: tokens of the template, which a limit must leave room for. */
+static lath_status check_input(const char *text, size_t n, const tok_encode_options *opts, size_t added,
+                               lath_error *err)
 {
-    const tok_piece *pieces = t->template.single ? t->template.single : &only_text;
-    size_t n_pieces = t->template.single ? t->template.n_single : 1;
-    size_t added = opts->add_special ? t->template.n_added : 0, lead = opts->add_special ? lead_of(pieces, n_pieces) : 0;
-    size_t texts = texts_of(pieces, n_pieces);
-    out->n = out->n_untruncated = 0;
     if (opts->max_tokens < 0 || (opts->max_tokens > 0 && (uint64_t)opts->max_tokens < added)) {
-        return err_set(err, LATH_ERR_USAGE, "a limit of %lld tokens is less than the %zu of the template", (long long)opts->max_tokens, added);
+        return err_set(err, LATH_ERR_USAGE, "a limit of %lld tokens is less than the %zu of the template",
+                       (long long)opts->max_tokens, added);
     }
     if (n > TEXT_MOST) return err_set(err, LATH_ERR_LIMIT, "a text of %zu bytes is over the limit of 1 GiB", n);
     size_t bad = utf8_first_invalid(text, n);
     if (bad < n) return err_set(err, LATH_ERR_INPUT, "byte %zu is not valid UTF-8", bad);
+    return LATH_OK;
+}
+
+lath_status tok_encode(const tok *t, arena *scratch, const char *text, size_t n, const tok_encode_options *opts,
+                       tok_encoding *out, lath_error *err)
+{
+    const tok_piece *pieces = t->template.single ? t->template.single : &only_text;
+    size_t n_pieces = t->template.single ? t->template.n_single : 1;
+    size_t added = opts->add_special ? t->template.n_added : 0,
+           lead = opts->add_special ? lead_of(pieces, n_pieces) : 0;
+    size_t texts = texts_of(pieces, n_pieces);
+    out->n = out->n_untruncated = 0;
+    TRY(check_input(text, n, opts, added, err));
 
     if (lead > out->capacity) TRY(tok_encoding_grow(t->alloc, out, lead, err));
     out->n = lead;

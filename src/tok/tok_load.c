@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tok_load.c: tokenizer.json into a tok. The vocabulary is tapped (base/json.h): its entries go into the table one by one and never make a tree.
- * Everything else is a small tree, from which each component is read by the loader that tok_types.def names.
+ * tok_load.c: tokenizer.json into a tok. The vocabulary is tapped (base/json.h): its entries go into the table one by
+ * one and never make a tree. Everything else is a small tree, from which each component is read by the loader that
+ * tok_types.def names.
  */
 #include "tok/tok_parts.h"
 
@@ -8,7 +9,7 @@
 
 enum { JSON_MOST = 1 << 30 };
 
-/* ----------------------------------------------------------------------------------------------------------------- helpers */
+/* ---------------------------------------------------------------------------------------------------------- helpers */
 
 lath_status tok_load_wrap(tok_load *l, const json_value *at, lath_status st)
 {
@@ -21,7 +22,8 @@ lath_status tok_load_fields(tok_load *l, const json_value *obj, const char *what
     for (const json_value *m = obj->u.items.first; m; m = m->next) {
         size_t k = 0;
         while (known[k] && strcmp(known[k], m->key) != 0) k++;
-        if (!known[k]) return TOK_FAIL(l, m, LATH_ERR_UNSUPPORTED, "%s: field \"%.80s\" is not supported", what, m->key);
+        if (!known[k])
+            return TOK_FAIL(l, m, LATH_ERR_UNSUPPORTED, "%s: field \"%.80s\" is not supported", what, m->key);
     }
     return LATH_OK;
 }
@@ -47,7 +49,7 @@ lath_status tok_load_string(tok_load *l, const json_value *obj, const char *what
 
 void *tok_load_array(tok_load *l, size_t count, size_t size) { return arena_array(&l->t->mem, count, size); }
 
-/* -------------------------------------------------------------------------------------------------------------- components */
+/* ------------------------------------------------------------------------------------------------------- components */
 
 #define TOK_NORMALIZER(name, fn)
 #define TOK_PRE_TOKENIZER(name, fn)
@@ -115,7 +117,8 @@ static lath_status type_of(tok_load *l, const json_value *v, const char *what, c
 {
     if (v->kind != JSON_OBJECT) return TOK_FAIL(l, v, LATH_ERR_FORMAT, "%s: want an object", what);
     const json_value *type = json_get(v, "type");
-    if (!type || type->kind != JSON_STRING) return TOK_FAIL(l, type ? type : v, LATH_ERR_FORMAT, "%s: \"type\" is missing", what);
+    if (!type || type->kind != JSON_STRING)
+        return TOK_FAIL(l, type ? type : v, LATH_ERR_FORMAT, "%s: \"type\" is missing", what);
     *out = type->u.string.data;
     return LATH_OK;
 }
@@ -126,30 +129,43 @@ static lath_status unknown_type(tok_load *l, const json_value *v, const char *wh
 }
 
 /* Finds the row of the type and runs its loader. */
-#define LOAD_COMPONENT(table, what)                                                                                    \
-    const char *type = NULL;                                                                                           \
-    TRY(type_of(l, v, what, &type));                                                                                   \
-    for (size_t i = 0; i < COUNT(table); i++) {                                                                        \
-        if (strcmp(table[i].name, type) == 0) return table[i].load(l, v, out);                                         \
-    }                                                                                                                  \
+#define LOAD_COMPONENT(table, what)                                            \
+    const char *type = NULL;                                                   \
+    TRY(type_of(l, v, what, &type));                                           \
+    for (size_t i = 0; i < COUNT(table); i++) {                                \
+        if (strcmp(table[i].name, type) == 0) return table[i].load(l, v, out); \
+    }                                                                          \
     return unknown_type(l, v, what, type)
 
-lath_status tok_load_normalizer(tok_load *l, const json_value *v, tok_normalizer *out) { LOAD_COMPONENT(normalizers, "normalizer"); }
+lath_status tok_load_normalizer(tok_load *l, const json_value *v, tok_normalizer *out)
+{
+    LOAD_COMPONENT(normalizers, "normalizer");
+}
 
-lath_status tok_load_splitter(tok_load *l, const json_value *v, tok_splitter *out) { LOAD_COMPONENT(splitters, "pre_tokenizer"); }
+lath_status tok_load_splitter(tok_load *l, const json_value *v, tok_splitter *out)
+{
+    LOAD_COMPONENT(splitters, "pre_tokenizer");
+}
 
-static lath_status load_template(tok_load *l, const json_value *v, tok_template *out) { LOAD_COMPONENT(templates, "post_processor"); }
+static lath_status load_template(tok_load *l, const json_value *v, tok_template *out)
+{
+    LOAD_COMPONENT(templates, "post_processor");
+}
 
-static lath_status load_decoder(tok_load *l, const json_value *v, tok_decoder *out) { LOAD_COMPONENT(decoders, "decoder"); }
+static lath_status load_decoder(tok_load *l, const json_value *v, tok_decoder *out)
+{
+    LOAD_COMPONENT(decoders, "decoder");
+}
 
-/* ------------------------------------------------------------------------------------------------------------------- model */
+/* ------------------------------------------------------------------------------------------------------------ model */
 
 /* Old files have no "type": the reference goes by the fields. */
 static const char *infer_model(const tok_load *l, const json_value *v)
 {
     if (json_get(v, "merges")) return "BPE";
     if (l->vocab_is_array) return "Unigram";
-    return json_get(v, "continuing_subword_prefix") && json_get(v, "max_input_chars_per_word") ? "WordPiece" : "WordLevel";
+    return json_get(v, "continuing_subword_prefix") && json_get(v, "max_input_chars_per_word") ? "WordPiece"
+                                                                                               : "WordLevel";
 }
 
 static lath_status load_model(tok_load *l, const json_value *v)
@@ -160,7 +176,8 @@ static lath_status load_model(tok_load *l, const json_value *v)
     for (size_t i = 0; i < COUNT(models); i++) {
         if (strcmp(models[i].name, type) != 0) continue;
         const json_value *vocab = json_get(v, "vocab");
-        if (!vocab || vocab->kind != JSON_OBJECT) return TOK_FAIL(l, vocab ? vocab : v, LATH_ERR_FORMAT, "model.vocab: want an object of tokens and ids");
+        if (!vocab || vocab->kind != JSON_OBJECT)
+            return TOK_FAIL(l, vocab ? vocab : v, LATH_ERR_FORMAT, "model.vocab: want an object of tokens and ids");
         lath_status st = tok_vocab_build(&l->t->vocab, false, l->err);
         if (st != LATH_OK) return tok_load_wrap(l, vocab, err_wrap(l->err, st, "model.vocab"));
         return models[i].load(l, v, &l->t->model);
@@ -168,7 +185,8 @@ static lath_status load_model(tok_load *l, const json_value *v)
     return unknown_type(l, v, "model", type);
 }
 
-/* The tap: one entry of model.vocab. An array is Unigram's; which model it is is known only when all of the file is read. */
+/* The tap: one entry of model.vocab. An array is Unigram's; which model it is is known only when all of the file is
+ * read. */
 static lath_status on_vocab(void *ctx, const json_value *item, lath_error *err)
 {
     tok_load *l = ctx;
@@ -176,21 +194,24 @@ static lath_status on_vocab(void *ctx, const json_value *item, lath_error *err)
         l->vocab_is_array = true;
         return LATH_OK;
     }
-    if (item->kind != JSON_INT) return TOK_FAIL(l, item, LATH_ERR_FORMAT, "model.vocab: token \"%.80s\": want an id", item->key);
+    if (item->kind != JSON_INT)
+        return TOK_FAIL(l, item, LATH_ERR_FORMAT, "model.vocab: token \"%.80s\": want an id", item->key);
     if (item->u.integer < 0 || item->u.integer >= INT32_MAX) {
-        return TOK_FAIL(l, item, LATH_ERR_FORMAT, "model.vocab: token \"%.80s\": id %lld is out of range", item->key, (long long)item->u.integer);
+        return TOK_FAIL(l, item, LATH_ERR_FORMAT, "model.vocab: token \"%.80s\": id %lld is out of range", item->key,
+                        (long long)item->u.integer);
     }
     return tok_vocab_add(&l->t->vocab, item->key, item->key_len, (int32_t)item->u.integer, err);
 }
 
-/* -------------------------------------------------------------------------------------------------------------------- open */
+/* ------------------------------------------------------------------------------------------------------------- open */
 
 static lath_status load_parts(tok_load *l, const json_value *root)
 {
     tok *t = l->t;
     if (root->kind != JSON_OBJECT) return TOK_FAIL(l, root, LATH_ERR_FORMAT, "want an object");
     const json_value *version = json_get(root, "version"), *v;
-    if (version && !json_is_string(version, "1.0")) return TOK_FAIL(l, version, LATH_ERR_UNSUPPORTED, "\"version\" is not \"1.0\"");
+    if (version && !json_is_string(version, "1.0"))
+        return TOK_FAIL(l, version, LATH_ERR_UNSUPPORTED, "\"version\" is not \"1.0\"");
     TRY(load_model(l, json_get(root, "model")));
     if (json_present(v = json_get(root, "normalizer"))) TRY(tok_load_normalizer(l, v, &t->normalizer));
     TRY(tok_added_load(l, json_get(root, "added_tokens")));
@@ -215,7 +236,8 @@ static lath_status create(const lath_allocator *alloc, tok **out, lath_error *er
 }
 
 /* json == NULL: reads the file `name`. */
-static lath_status open_json(const lath_allocator *alloc, const char *name, const char *json, size_t n, tok **out, lath_error *err)
+static lath_status open_json(const lath_allocator *alloc, const char *name, const char *json, size_t n, tok **out,
+                             lath_error *err)
 {
     tok *t = NULL;
     lath_status st = create(alloc, &t, err);
@@ -236,21 +258,25 @@ done:
     return st;
 }
 
-lath_status tok_open_json(const lath_allocator *alloc, const char *name, const char *json, size_t n, tok **out, lath_error *err)
+lath_status tok_open_json(const lath_allocator *alloc, const char *name, const char *json, size_t n, tok **out,
+                          lath_error *err)
 {
     *out = NULL;
     return open_json(alloc, name, json ? json : "", n, out, err);
 }
 
-static lath_status open_vocab_txt(const lath_allocator *alloc, const char *dir, const char *path, tok **out, lath_error *err)
+static lath_status open_vocab_txt(const lath_allocator *alloc, const char *dir, const char *path, tok **out,
+                                  lath_error *err)
 {
     tok *t = NULL;
     lath_status st = create(alloc, &t, err);
     if (st != LATH_OK) return st;
     tok_load l = {.t = t, .name = path, .err = err};
     st = tok_vocab_txt_load(&l, dir);
-    if (st == LATH_OK) *out = t;
-    else tok_close(t);
+    if (st == LATH_OK)
+        *out = t;
+    else
+        tok_close(t);
     return st;
 }
 
@@ -288,7 +314,7 @@ void tok_close(tok *t)
     alloc_release(t->alloc, t, sizeof(*t));
 }
 
-/* --------------------------------------------------------------------------------------------------------------- questions */
+/* -------------------------------------------------------------------------------------------------------- questions */
 
 const lath_allocator *tok_allocator(const tok *t) { return t->alloc; }
 

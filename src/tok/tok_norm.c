@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tok_norm.c: normalizers. All that work character by character are one pass with parameters (tok_normalizer.pass); what each character of the
- * original becomes is written with the bytes that it came from, as the reference's NormalizedString keeps them.
+ * tok_norm.c: normalizers. All that work character by character are one pass with parameters (tok_normalizer.pass);
+ * what each character of the original becomes is written with the bytes that it came from, as the reference's
+ * NormalizedString keeps them.
  *
- * The pass decomposes (NFD) without putting combining marks into canonical order. That is exact as long as no mark survives the strip: marks
- * that are dropped need no order. Where one survives, BertNormalizer is run in its four steps with the ordering NFD between them.
+ * The pass decomposes (NFD) without putting combining marks into canonical order. That is exact as long as no mark
+ * survives the strip: marks that are dropped need no order. Where one survives, BertNormalizer is run in its four
+ * steps with the ordering NFD between them.
  */
 #include "tok/tok_parts.h"
 
@@ -12,7 +14,7 @@
 
 enum { CHUNK = 16, CHAR_MOST = 2 + UNI_NFD_MAX * UNI_LOWER_MAX * 4 /* bytes that one character may become */ };
 
-/* ------------------------------------------------------------------------------------------------------------------ writing */
+/* ---------------------------------------------------------------------------------------------------------- writing */
 
 lath_status tok_textbuf_take(tok_work *w, size_t want, uint32_t base, tok_textbuf **out)
 {
@@ -45,8 +47,8 @@ lath_status tok_textbuf_grow(tok_work *w, tok_textbuf *b, size_t more)
     return LATH_OK;
 }
 
-/* A character of several bytes that has kept its length came from those bytes together, but only pieces that end between characters are ever
- * asked for, so that byte by byte is as good. */
+/* A character of several bytes that has kept its length came from those bytes together, but only pieces that end
+ * between characters are ever asked for, so that byte by byte is as good. */
 void tok_textbuf_align(tok_textbuf *b)
 {
     if (b->aligned) return;
@@ -73,14 +75,18 @@ static void put_char(tok_textbuf *b, uint32_t c, uint32_t from, uint32_t to)
     put_bytes(b, bytes, utf8_encode(c, bytes), from, to);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- the one pass */
+/* ------------------------------------------------------------------------------------------------------------- the
+ * one pass */
 
 /* Where the character at [i, i + len) of t came from. */
 typedef struct origin {
     uint32_t from, to;
 } origin;
 
-static origin origin_of(const tok_text *t, size_t i, size_t len) { return (origin){tok_text_from(t, i), tok_text_to(t, i + len)}; }
+static origin origin_of(const tok_text *t, size_t i, size_t len)
+{
+    return (origin){tok_text_from(t, i), tok_text_to(t, i + len)};
+}
 
 /* Writes what one (decomposed) character becomes after strip and lower. */
 static void put_result(const tok_normalizer *n, tok_textbuf *b, uint32_t c, origin o)
@@ -116,10 +122,27 @@ static void put_treated(const tok_normalizer *n, tok_textbuf *b, uint32_t c, uin
     if (around) put_char(b, ' ', o.from, o.to);
 }
 
-/* A one-to-one replacement of the same length keeps the text unaligned: capital letters of most scripts. */
+/* The character at [i, i + len) of t as it is. */
+static void put_same(tok_textbuf *b, const tok_text *t, size_t i, size_t len)
+{
+    if (b->aligned) {
+        origin o = origin_of(t, i, len);
+        put_bytes(b, t->s + i, len, o.from, o.to);
+        return;
+    }
+    for (size_t k = 0; k < len; k++) b->s[b->n + k] = t->s[i + k];
+    b->n += len;
+}
+
+/* A one-to-one replacement of the same length keeps the text unaligned: ASCII, capital letters of most scripts. */
 static bool put_in_place(const tok_normalizer *n, tok_textbuf *b, uint32_t c, uint32_t f, size_t len)
 {
-    if ((f & n->pass.mask) != UNI_LOWER || b->aligned) return false;
+    if (b->aligned) return false;
+    if (c < 0x80 && n->pass.ascii[c] != TOK_ASCII_SLOW) {
+        b->s[b->n++] = (char)n->pass.ascii[c];
+        return true;
+    }
+    if ((f & n->pass.mask) != UNI_LOWER) return false;
     uint32_t low[UNI_LOWER_MAX];
     char bytes[4];
     if (uni_lower(c, low) != 1 || utf8_encode(low[0], bytes) != len) return false;
@@ -185,23 +208,14 @@ static lath_status run_pass(const tok_normalizer *n, tok_work *w, tok_text *t, b
         if (b->cap - b->n < CHAR_MOST) TRY(tok_textbuf_grow(w, b, CHAR_MOST));
         size_t len;
         uint32_t c = uni_next(t->s + i, &len), f = uni_flags(c);
-        if (!(f & n->pass.mask) && !b->aligned) {
-            for (size_t k = 0; k < len; k++) b->s[b->n + k] = t->s[i + k];
-            b->n += len;
-        } else if (!(f & n->pass.mask)) {
-            origin o = origin_of(t, i, len);
-            put_bytes(b, t->s + i, len, o.from, o.to);
+        if (!(f & n->pass.mask)) {
+            put_same(b, t, i, len);
+        } else if (keeps_mark(n, c, f)) {
+            *kept_mark = true;
+            return LATH_OK;
         } else if (!put_in_place(n, b, c, f, len)) {
-            if (keeps_mark(n, c, f)) {
-                *kept_mark = true;
-                return LATH_OK;
-            }
-            if (c < 0x80 && n->pass.ascii[c] != TOK_ASCII_SLOW && !b->aligned) {
-                b->s[b->n++] = (char)n->pass.ascii[c];
-            } else {
-                tok_textbuf_align(b);
-                put_treated(n, b, c, f, origin_of(t, i, len));
-            }
+            tok_textbuf_align(b);
+            put_treated(n, b, c, f, origin_of(t, i, len));
         }
         i += len;
     }
@@ -209,7 +223,7 @@ static lath_status run_pass(const tok_normalizer *n, tok_work *w, tok_text *t, b
     return LATH_OK;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------------- NFD */
+/* -------------------------------------------------------------------------------------------------------------- NFD */
 
 typedef struct mark {
     uint32_t c;
@@ -232,8 +246,9 @@ static void next_origin(reader *r)
     r->i += len;
 }
 
-/* Writes the starter and marks that wait, marks in order of class (stable insertion sort; runs are short, long ones are sorted by counting). The
- * reference gives origins by position after the sort: each `first` takes that of the next character of the input. */
+/* Writes the starter and marks that wait, marks in order of class (stable insertion sort; runs are short, long ones
+ * are sorted by counting). The reference gives origins by position after the sort: each `first` takes that of the
+ * next character of the input. */
 static lath_status flush(tok_work *w, tok_textbuf *b, reader *r, mark *v, size_t n, mark *tmp)
 {
     if (n > 32) {
@@ -294,7 +309,7 @@ static lath_status run_nfd(const tok_normalizer *n, tok_work *w, tok_text *t)
     return LATH_OK;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- components */
+/* ------------------------------------------------------------------------------------------------------- components */
 
 static lath_status run_simple(const tok_normalizer *n, tok_work *w, tok_text *t)
 {
@@ -305,13 +320,16 @@ static lath_status run_simple(const tok_normalizer *n, tok_work *w, tok_text *t)
 /* mask and ASCII table from the parameters. */
 static void finish_pass(tok_normalizer *n)
 {
-    n->pass.mask = n->pass.drop | n->pass.strip | (n->pass.blank ? UNI_SPACE : 0) | (n->pass.cjk ? UNI_CJK : 0) | (n->pass.nfd ? UNI_NFD | UNI_CCC : 0) |
-                   (n->pass.lower ? UNI_LOWER : 0);
+    n->pass.mask = n->pass.drop | n->pass.strip | (n->pass.blank ? UNI_SPACE : 0) | (n->pass.cjk ? UNI_CJK : 0) |
+                   (n->pass.nfd ? UNI_NFD | UNI_CCC : 0) | (n->pass.lower ? UNI_LOWER : 0);
     for (uint32_t c = 0; c < 256; c++) {
         uint32_t f = uni_flags(c), out = c, low[UNI_LOWER_MAX];
-        if (c >= 0x80 || f & (n->pass.drop | n->pass.strip)) out = TOK_ASCII_SLOW;
-        else if (n->pass.blank && f & UNI_SPACE) out = ' ';
-        else if (n->pass.lower && uni_lower(c, low) == 1) out = low[0];
+        if (c >= 0x80 || f & (n->pass.drop | n->pass.strip))
+            out = TOK_ASCII_SLOW;
+        else if (n->pass.blank && f & UNI_SPACE)
+            out = ' ';
+        else if (n->pass.lower && uni_lower(c, low) == 1)
+            out = low[0];
         n->pass.ascii[c] = (uint16_t)out;
     }
 }
@@ -355,7 +373,8 @@ void tok_norm_bert_init(tok_normalizer *n, bool clean, bool cjk, bool strip, boo
 
 lath_status tok_norm_bert(tok_load *l, const json_value *v, tok_normalizer *out)
 {
-    static const char *const known[] = {"type", "clean_text", "handle_chinese_chars", "strip_accents", "lowercase", NULL};
+    static const char *const known[] = {"type",          "clean_text", "handle_chinese_chars",
+                                        "strip_accents", "lowercase",  NULL};
     bool clean, cjk, lower;
     TRY(tok_load_fields(l, v, "normalizer", known));
     TRY(tok_load_bool(l, v, "normalizer", "clean_text", &clean));
@@ -402,7 +421,8 @@ lath_status tok_norm_sequence(tok_load *l, const json_value *v, tok_normalizer *
     static const char *const known[] = {"type", "normalizers", NULL};
     TRY(tok_load_fields(l, v, "normalizer", known));
     const json_value *list = json_get(v, "normalizers");
-    if (!list || list->kind != JSON_ARRAY) return TOK_FAIL(l, v, LATH_ERR_FORMAT, "normalizer: want a list \"normalizers\"");
+    if (!list || list->kind != JSON_ARRAY)
+        return TOK_FAIL(l, v, LATH_ERR_FORMAT, "normalizer: want a list \"normalizers\"");
     tok_normalizer *items = tok_load_array(l, list->u.items.count, sizeof(*items));
     if (!items) return err_nomem(l->err, list->u.items.count * sizeof(*items));
     size_t n = 0;
@@ -411,7 +431,8 @@ lath_status tok_norm_sequence(tok_load *l, const json_value *v, tok_normalizer *
     return LATH_OK;
 }
 
-/* Patterns of added tokens stay as they were normalised at loading: setting a normalizer later does not change them in the reference either. */
+/* Patterns of added tokens stay as they were normalised at loading: setting a normalizer later does not change them
+ * in the reference either. */
 lath_status tok_prepend_lowercase(tok *t, lath_error *err)
 {
     tok_normalizer *items = arena_array(&t->mem, 2, sizeof(*items));

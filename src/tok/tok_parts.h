@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tok_parts.h: inside the tokenizer: the text on its way through the pipeline, the five component families, and what loading them needs.
+ * tok_parts.h: inside the tokenizer: the text on its way through the pipeline, the five component families, and what
+ * loading them needs.
  *
- * A component is a struct with a function pointer and its parameters; its loader (tok_types.def) fills it from the JSON object. All of them are
- * immutable after loading and take working memory from tok_work, which lives for one call of tok_encode.
+ * A component is a struct with a function pointer and its parameters; its loader (tok_types.def) fills it from the
+ * JSON object. All of them are immutable after loading and take working memory from tok_work, which lives for one
+ * call of tok_encode.
  *
- *     raw text --added tokens--> segments --normalizer--> tok_text --added tokens--> --pre-tokenizer--> spans --model--> ids and offsets
+ *     raw text --added tokens--> segments --normalizer--> tok_text --added tokens--> pieces
+ *              --pre-tokenizer--> spans --model--> ids and offsets --template--> encoding
  */
 #ifndef LATH_TOK_PARTS_H
 #define LATH_TOK_PARTS_H
@@ -15,10 +18,11 @@
 #include "tok/tok_trie.h"
 #include "tok/tok_vocab.h"
 
-/* ---------------------------------------------------------------------------------------------------------- text and spans */
+/* ---------------------------------------------------------------------------------------------------------- text and
+ * spans */
 
-/* Text with its way back: byte i of s came from the bytes from[i] .. to[i] of the original text; where from is NULL nothing has changed
- * length, and byte i is byte base + i. Bytes of one character share their values. */
+/* Text with its way back: byte i of s came from the bytes from[i] .. to[i] of the original text; where from is NULL
+ * nothing has changed length, and byte i is byte base + i. Bytes of one character share their values. */
 typedef struct tok_text {
     const char *s;
     size_t n;
@@ -27,7 +31,10 @@ typedef struct tok_text {
 } tok_text;
 
 /* Of the non-empty piece [b, e) of t: the bytes of the original text. */
-static inline uint32_t tok_text_from(const tok_text *t, size_t b) { return t->from ? t->from[b] : t->base + (uint32_t)b; }
+static inline uint32_t tok_text_from(const tok_text *t, size_t b)
+{
+    return t->from ? t->from[b] : t->base + (uint32_t)b;
+}
 static inline uint32_t tok_text_to(const tok_text *t, size_t e) { return t->to ? t->to[e - 1] : t->base + (uint32_t)e; }
 tok_text tok_text_slice(const tok_text *t, size_t b, size_t e);
 
@@ -94,20 +101,20 @@ static inline lath_status tok_emit(tok_work *w, const lath_allocator *alloc, int
     return LATH_OK;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- components */
+/* ------------------------------------------------------------------------------------------------------- components */
 
 typedef struct tok_normalizer tok_normalizer;
 struct tok_normalizer {
     /* Replaces *t. */
     lath_status (*run)(const tok_normalizer *n, tok_work *w, tok_text *t);
-    struct { /* one pass over the characters, in this order: */
-        uint32_t drop;   /* remove those with one of these flags */
-        bool blank;      /* white space becomes ' ' */
-        bool cjk;        /* ' ' around ideographs */
-        bool nfd;        /* canonical decomposition (without reordering) */
-        uint32_t strip;  /* of what results, remove those with one of these flags */
+    struct {            /* one pass over the characters, in this order: */
+        uint32_t drop;  /* remove those with one of these flags */
+        bool blank;     /* white space becomes ' ' */
+        bool cjk;       /* ' ' around ideographs */
+        bool nfd;       /* canonical decomposition (without reordering) */
+        uint32_t strip; /* of what results, remove those with one of these flags */
         bool lower;
-        uint32_t mask;      /* flags that make a character need more than copying */
+        uint32_t mask;       /* flags that make a character need more than copying */
         uint16_t ascii[256]; /* the byte that an ASCII byte becomes, or TOK_ASCII_SLOW */
     } pass;
     const tok_normalizer *items; /* [n_items] of a sequence */
@@ -115,7 +122,13 @@ struct tok_normalizer {
 };
 #define TOK_ASCII_SLOW 0x100
 
-typedef enum tok_split_kind { TOK_SPLIT_REMOVED, TOK_SPLIT_ISOLATED, TOK_SPLIT_PREVIOUS, TOK_SPLIT_NEXT, TOK_SPLIT_CONTIGUOUS } tok_split_kind;
+typedef enum tok_split_kind {
+    TOK_SPLIT_REMOVED,
+    TOK_SPLIT_ISOLATED,
+    TOK_SPLIT_PREVIOUS,
+    TOK_SPLIT_NEXT,
+    TOK_SPLIT_CONTIGUOUS
+} tok_split_kind;
 
 typedef struct tok_splitter tok_splitter;
 struct tok_splitter {
@@ -162,7 +175,8 @@ typedef struct tok_string {
 
 typedef struct tok_decoder tok_decoder;
 struct tok_decoder {
-    /* Changes the texts of tokens in place (new bytes are of mem); what is left is put together without anything between. */
+    /* Changes the texts of tokens in place (new bytes are of mem); what is left is put together without anything
+     * between. */
     lath_status (*run)(const tok_decoder *d, arena *mem, tok_string *v, size_t *n, lath_error *err);
     struct {
         tok_string prefix;
@@ -179,9 +193,9 @@ typedef struct tok_added_token {
 typedef struct tok_added {
     tok_added_token *v; /* [n], no two of one id */
     size_t n;
-    map by_content; /* content -> id */
-    map special;    /* contents of special tokens */
-    map by_id;      /* id -> index in v, while loading */
+    map by_content;  /* content -> id */
+    map special;     /* contents of special tokens */
+    map by_id;       /* id -> index in v, while loading */
     int32_t next_id; /* of the next token that the vocabulary does not have */
     tok_trie raw, normalized;
     bool patterns_differ; /* some pattern is not its content */
@@ -202,10 +216,10 @@ struct tok {
 lath_status tok_normalize(const tok *t, tok_work *w, tok_text *text);
 /* Added tokens in text: calls for each piece in order; token is NULL for text between. Pieces are never empty. */
 typedef lath_status (*tok_piece_fn)(tok_work *w, void *ctx, size_t b, size_t e, const tok_added_token *token);
-lath_status tok_added_split(const tok_added *a, const tok_trie *trie, const char *s, size_t n, bool parse_special, tok_piece_fn fn, tok_work *w,
-                            void *ctx);
+lath_status tok_added_split(const tok_added *a, const tok_trie *trie, const char *s, size_t n, bool parse_special,
+                            tok_piece_fn fn, tok_work *w, void *ctx);
 
-/* ----------------------------------------------------------------------------------------------------------------- loading */
+/* ---------------------------------------------------------------------------------------------------------- loading */
 
 typedef struct tok_load {
     tok *t;
@@ -218,7 +232,8 @@ typedef struct tok_load {
 lath_status tok_load_wrap(tok_load *l, const json_value *at, lath_status st);
 #define TOK_FAIL(l, at, ...) tok_load_wrap(l, at, err_set((l)->err, __VA_ARGS__))
 
-/* Every member of obj is one of the names (NULL at the end): a field that is not known could change ids. what: "normalizer". */
+/* Every member of obj is one of the names (NULL at the end): a field that is not known could change ids. what:
+ * "normalizer". */
 lath_status tok_load_fields(tok_load *l, const json_value *obj, const char *what, const char *const *known);
 lath_status tok_load_bool(tok_load *l, const json_value *obj, const char *what, const char *key, bool *out);
 /* Terminated copy in the tokenizer's memory. */
@@ -243,7 +258,8 @@ lath_status tok_load_splitter(tok_load *l, const json_value *v, tok_splitter *ou
 /* The same from plain parameters (vocab.txt). */
 void tok_norm_bert_init(tok_normalizer *n, bool clean, bool cjk, bool strip, bool lower);
 void tok_split_bert_init(tok_splitter *p);
-lath_status tok_wordpiece_init(tok_load *l, const json_value *at, tok_string unk, tok_string prefix, size_t max_chars, tok_model *out);
+lath_status tok_wordpiece_init(tok_load *l, const json_value *at, tok_string unk, tok_string prefix, size_t max_chars,
+                               tok_model *out);
 lath_status tok_template_bert_init(tok_load *l, int32_t cls, int32_t sep, tok_template *out);
 void tok_decoder_wordpiece_init(tok_decoder *d, tok_string prefix, bool cleanup);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tok_split.c: pre-tokenizers: splitting normalized text into words. A splitter reads the spans that there are and leaves finer ones; empty
- * spans never arise. Bytes are looked up in a table of classes; only characters outside ASCII are decoded.
+ * tok_split.c: pre-tokenizers: splitting normalized text into words. A splitter reads the spans that there are and
+ * leaves finer ones; empty spans never arise. Bytes are looked up in a table of classes; only characters outside
+ * ASCII are decoded.
  */
 #include "tok/tok_parts.h"
 
@@ -68,9 +69,18 @@ static inline lath_status split_words(const tok_splitter *p, class_fn f, tok_wor
     return LATH_OK;
 }
 
-static lath_status run_bert(const tok_splitter *p, tok_work *w, tok_text *t) { return split_words(p, bert_class, w, t); }
-static lath_status run_space(const tok_splitter *p, tok_work *w, tok_text *t) { return split_words(p, space_class, w, t); }
-static lath_status run_punct_isolated(const tok_splitter *p, tok_work *w, tok_text *t) { return split_words(p, punct_class, w, t); }
+static lath_status run_bert(const tok_splitter *p, tok_work *w, tok_text *t)
+{
+    return split_words(p, bert_class, w, t);
+}
+static lath_status run_space(const tok_splitter *p, tok_work *w, tok_text *t)
+{
+    return split_words(p, space_class, w, t);
+}
+static lath_status run_punct_isolated(const tok_splitter *p, tok_work *w, tok_text *t)
+{
+    return split_words(p, punct_class, w, t);
+}
 
 /* Runs of \w and runs of what is neither \w nor white space. */
 static lath_status run_whitespace(const tok_splitter *p, tok_work *w, tok_text *t)
@@ -98,23 +108,16 @@ typedef struct piece {
     bool match;
 } piece;
 
-/* Puts pieces together as the behaviour says; emits a piece when it is known to be complete. For PREVIOUS a match joins what is before it unless
- * that is a match too; for NEXT, read from the right, the mirror image; for CONTIGUOUS neighbours of one kind join. */
+/* Puts pieces together as the behaviour says; emits a piece when it is known to be complete. For PREVIOUS a match
+ * joins what is before it unless that is a match too; for NEXT, read from the right, the mirror image; for CONTIGUOUS
+ * neighbours of one kind join. */
 static lath_status join_pieces(tok_split_kind behavior, tok_work *w, const piece *v, size_t n)
 {
-    if (behavior == TOK_SPLIT_NEXT) {
-        for (size_t i = 0; i < n;) {
-            size_t k = i;
-            if (v[i].match && i + 1 < n && !v[i + 1].match) k = i + 1;
-            TRY(tok_spans_push(w, &w->spare, v[i].b, v[k].e));
-            i = k + 1;
-        }
-        return LATH_OK;
-    }
     for (size_t i = 0; i < n;) {
         size_t k = i;
-        if (behavior == TOK_SPLIT_PREVIOUS) {
-            if (!v[i].match && i + 1 < n && v[i + 1].match) k = i + 1;
+        bool joins = i + 1 < n && v[i].match != v[i + 1].match;
+        if (behavior == TOK_SPLIT_PREVIOUS || behavior == TOK_SPLIT_NEXT) {
+            if (joins && v[i].match == (behavior == TOK_SPLIT_NEXT)) k = i + 1;
         } else if (behavior == TOK_SPLIT_CONTIGUOUS) {
             while (k + 1 < n && v[k + 1].match == v[i].match) k++;
         }
@@ -134,8 +137,10 @@ static lath_status run_punct(const tok_splitter *p, tok_work *w, tok_text *t)
         if (!v) return err_nomem(w->err, (end - b) * sizeof(*v));
         for (size_t i = b; i < end; i += len) {
             bool match = class_at(p, punct_class, t->s + i, &len) == ALONE;
-            if (!match && n && !v[n - 1].match) v[n - 1].e = i + len;
-            else v[n++] = (piece){i, i + len, match};
+            if (!match && n && !v[n - 1].match)
+                v[n - 1].e = i + len;
+            else
+                v[n++] = (piece){i, i + len, match};
         }
         TRY(join_pieces(p->behavior, w, v, n));
     }
@@ -143,7 +148,7 @@ static lath_status run_punct(const tok_splitter *p, tok_work *w, tok_text *t)
     return LATH_OK;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- loading */
+/* ---------------------------------------------------------------------------------------------------------- loading */
 
 static const char *const type_only[] = {"type", NULL};
 
@@ -209,7 +214,8 @@ lath_status tok_split_sequence(tok_load *l, const json_value *v, tok_splitter *o
     static const char *const known[] = {"type", "pretokenizers", NULL};
     TRY(tok_load_fields(l, v, "pre_tokenizer", known));
     const json_value *list = json_get(v, "pretokenizers");
-    if (!list || list->kind != JSON_ARRAY) return TOK_FAIL(l, v, LATH_ERR_FORMAT, "pre_tokenizer: want a list \"pretokenizers\"");
+    if (!list || list->kind != JSON_ARRAY)
+        return TOK_FAIL(l, v, LATH_ERR_FORMAT, "pre_tokenizer: want a list \"pretokenizers\"");
     tok_splitter *items = tok_load_array(l, list->u.items.count, sizeof(*items));
     if (!items) return err_nomem(l->err, list->u.items.count * sizeof(*items));
     size_t n = 0;

@@ -48,7 +48,8 @@ static lath_status load_id(tok_load *l, const json_value *v, const char *name, i
     }
     *out = (int32_t)v->u.integer;
     if (tok_vocab_get(&l->t->vocab, *out, NULL)) return LATH_OK;
-    return TOK_FAIL(l, v, LATH_ERR_FORMAT, "post_processor: token \"%.80s\": id %d is no token of this file", name, (int)*out);
+    return TOK_FAIL(l, v, LATH_ERR_FORMAT, "post_processor: token \"%.80s\": id %d is no token of this file", name,
+                    (int)*out);
 }
 
 /* "sep": ["[SEP]", 102] */
@@ -84,11 +85,13 @@ static lath_status load_type_id(tok_load *l, const json_value *body, int32_t *ou
 static lath_status load_special(tok_load *l, const json_value *tokens, const json_value *body, tok_piece *out)
 {
     const json_value *name = json_get(body, "id");
-    if (!name || name->kind != JSON_STRING) return TOK_FAIL(l, body, LATH_ERR_FORMAT, "post_processor: a special token without \"id\"");
+    if (!name || name->kind != JSON_STRING)
+        return TOK_FAIL(l, body, LATH_ERR_FORMAT, "post_processor: a special token without \"id\"");
     const char *s = name->u.string.data;
     const json_value *ids = json_get(json_get(tokens, s), "ids");
     if (!ids || ids->kind != JSON_ARRAY) {
-        return TOK_FAIL(l, name, LATH_ERR_FORMAT, "post_processor: token \"%.80s\" of the template is not among its special_tokens", s);
+        return TOK_FAIL(l, name, LATH_ERR_FORMAT,
+                        "post_processor: token \"%.80s\" of the template is not among its special_tokens", s);
     }
     int32_t *v = tok_load_array(l, ids->u.items.count ? ids->u.items.count : 1, sizeof(*v));
     if (!v) return err_nomem(l->err, ids->u.items.count * sizeof(*v));
@@ -102,7 +105,8 @@ static lath_status load_special(tok_load *l, const json_value *tokens, const jso
 /* {"Sequence": {"id": "A", "type_id": 0}} or {"SpecialToken": {"id": "[CLS]", "type_id": 0}} */
 static lath_status load_piece(tok_load *l, const json_value *tokens, const json_value *v, bool pair, tok_piece *out)
 {
-    const json_value *text = json_get(v, "Sequence"), *special = json_get(v, "SpecialToken"), *body = text ? text : special;
+    const json_value *text = json_get(v, "Sequence"), *special = json_get(v, "SpecialToken"),
+                     *body = text ? text : special;
     if (!body || body->kind != JSON_OBJECT || v->u.items.count != 1) {
         return TOK_FAIL(l, v, LATH_ERR_FORMAT, "post_processor: a piece must be one Sequence or SpecialToken");
     }
@@ -110,7 +114,9 @@ static lath_status load_piece(tok_load *l, const json_value *tokens, const json_
     if (special) return load_special(l, tokens, body, out);
     const json_value *id = json_get(body, "id");
     bool a = json_is_string(id, "A"), b = json_is_string(id, "B");
-    if (!a && !(b && pair)) return TOK_FAIL(l, body, LATH_ERR_FORMAT, "post_processor: a Sequence must be \"A\"%s", pair ? " or \"B\"" : "");
+    if (!a && !(b && pair))
+        return TOK_FAIL(l, body, LATH_ERR_FORMAT, "post_processor: a Sequence must be \"A\"%s",
+                        pair ? " or \"B\"" : "");
     out->sequence = a ? 'A' : 'B';
     return LATH_OK;
 }
@@ -118,7 +124,8 @@ static lath_status load_piece(tok_load *l, const json_value *tokens, const json_
 static lath_status load_pieces(tok_load *l, const json_value *v, const char *key, const tok_piece **out, size_t *n)
 {
     const json_value *list = json_get(v, key);
-    if (!list || list->kind != JSON_ARRAY) return TOK_FAIL(l, v, LATH_ERR_FORMAT, "post_processor: want a list \"%s\"", key);
+    if (!list || list->kind != JSON_ARRAY)
+        return TOK_FAIL(l, v, LATH_ERR_FORMAT, "post_processor: want a list \"%s\"", key);
     tok_piece *pieces;
     TRY(new_pieces(l, list->u.items.count, &pieces));
     *n = 0;

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-
 lath_status tok_trie_init(tok_trie *t, arena *mem, size_t total, lath_error *err)
 {
     *t = (tok_trie){0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tok_trie.h: a byte trie with a value at the end of each key, for finding added tokens in text. Edges are a hash table from (node, byte) to
- * node: built in one pass without sorting. Memory is of the arena; immutable once filled. */
+ * tok_trie.h: a byte trie with a value at the end of each key, for finding added tokens in text. Edges are a hash
+ * table from (node, byte) to node: built in one pass without sorting. Memory is of the arena; immutable once filled. */
 #ifndef LATH_TOK_TRIE_H
 #define LATH_TOK_TRIE_H
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tok_vocab.c: filling and building the vocabulary table (layout and hash: tok_vocab.h). Open addressing with linear probing. */
+ * tok_vocab.c: filling and building the vocabulary table (layout and hash: tok_vocab.h). Open addressing with linear
+ * probing. */
 #include "tok/tok_vocab.h"
 
 /* An id may exceed the number of tokens by holes, but not without bound: by_id has a place for each. */
 enum { TOK_HOLES = 1 << 20, TOK_HOLES_PER_TOKEN = 16 };
 enum { TOK_TEXT_MOST = 1 << 30 };
 
+/* Strings lie one behind the other: an entry ends where the next begins. */
 typedef struct entry {
     uint64_t hash;
-    uint32_t at, len;
+    uint32_t at;
     int32_t id;
-    uint32_t pad;
 } entry;
 
 void tok_vocab_init(tok_vocab *v, const lath_allocator *alloc)
@@ -33,18 +34,34 @@ void tok_vocab_deinit(tok_vocab *v)
 
 lath_status tok_vocab_add(tok_vocab *v, const char *s, size_t len, int32_t id, lath_error *err)
 {
-    uint64_t h = TOK_HASH_START;
-    for (size_t i = 0; i < len; i++) h = tok_hash_step(h, (uint8_t)s[i]);
-    entry e = {h, (uint32_t)v->text.len, (uint32_t)len, id, 0};
-    buf_append(&v->text, s, len);
-    buf_char(&v->text, 0);
-    buf_append(&v->pending, &e, sizeof(e));
-    TRY(buf_status(&v->text, err));
-    TRY(buf_status(&v->pending, err));
+    if (v->text.len == 0) buf_char(&v->text, 0);
+    entry e = {TOK_HASH_START, (uint32_t)v->text.len, id};
+    char *to = buf_reserve(&v->text, len + 1), *place = buf_reserve(&v->pending, sizeof(e));
+    if (!to) return buf_status(&v->text, err);
+    if (!place) return buf_status(&v->pending, err);
+    for (size_t i = 0; i < len; i++) {
+        to[i] = s[i];
+        e.hash = tok_hash_step(e.hash, (uint8_t)s[i]);
+    }
+    to[len] = 0;
+    v->text.len += len + 1;
+    memcpy(place, &e, sizeof(e));
+    v->pending.len += sizeof(e);
     v->count++;
     if (id > v->max_id) v->max_id = id;
     if (len > v->max_len) v->max_len = len;
     return LATH_OK;
+}
+
+/* Entry i of the n that were added; *len is the length of its string. */
+static entry entry_at(const tok_vocab *v, size_t i, size_t n, size_t *len)
+{
+    entry e, next;
+    memcpy(&e, v->pending.data + i * sizeof(e), sizeof(e));
+    next.at = (uint32_t)v->text.len;
+    if (i + 1 < n) memcpy(&next, v->pending.data + (i + 1) * sizeof(e), sizeof(e));
+    *len = next.at - e.at - 1;
+    return e;
 }
 
 static lath_status reserve_ids(tok_vocab *v, size_t n, lath_error *err)
@@ -53,7 +70,6 @@ static lath_status reserve_ids(tok_vocab *v, size_t n, lath_error *err)
     tok_vocab_text *p = alloc_array(v->alloc, n, sizeof(*p));
     if (!p) return err_nomem(err, n * sizeof(*p));
     if (v->n_ids) memcpy(p, v->by_id, v->n_ids * sizeof(*p));
-    for (size_t i = v->n_ids; i < n; i++) p[i].at = TOK_NO_TEXT;
     alloc_release(v->alloc, v->by_id, v->n_ids * sizeof(*p));
     v->by_id = p;
     v->n_ids = n;
@@ -75,36 +91,38 @@ static lath_status allocate(tok_vocab *v, lath_error *err)
     v->filter = alloc_zero(v->alloc, bits / 8);
     if (!v->filter) return err_nomem(err, bits / 8);
     v->filter_mask = bits - 1;
-    for (size_t i = 0; i < v->n_slots; i++) v->slots[i].id = -1;
     return reserve_ids(v, (size_t)v->max_id + 1, err);
 }
 
 /* The slot of the entry's string, or the empty one where it belongs. */
-static tok_vocab_slot *slot_of(const tok_vocab *v, const entry *e)
+static tok_vocab_slot *slot_of(const tok_vocab *v, const entry *e, size_t len)
 {
     size_t i = (size_t)(e->hash >> v->shift);
     for (;; i = (i + 1) & (v->n_slots - 1)) {
         tok_vocab_slot *s = &v->slots[i];
-        if (s->id < 0) return s;
-        if (s->tag == (uint32_t)e->hash && s->len == e->len && memcmp(v->text.data + s->at, v->text.data + e->at, e->len) == 0) return s;
+        if (s->at == 0) return s;
+        if (s->tag == (uint32_t)e->hash && s->len == len &&
+            memcmp(v->text.data + s->at, v->text.data + e->at, len) == 0)
+            return s;
     }
 }
 
-static lath_status insert(tok_vocab *v, const entry *e, bool last_wins, lath_error *err)
+static lath_status insert(tok_vocab *v, const entry *e, size_t len, bool last_wins, lath_error *err)
 {
     const char *text = v->text.data + e->at;
-    tok_vocab_slot *s = slot_of(v, e);
-    if (s->id >= 0) {
+    tok_vocab_slot *s = slot_of(v, e, len);
+    if (s->at != 0) {
         if (!last_wins) return err_set(err, LATH_ERR_FORMAT, "token \"%.80s\" is there twice", text);
-        v->by_id[s->id].at = TOK_NO_TEXT;
+        v->by_id[s->id].at = 0;
         v->count--;
     }
     tok_vocab_text *name = &v->by_id[e->id];
-    if (name->at != TOK_NO_TEXT) {
-        return err_set(err, LATH_ERR_FORMAT, "tokens \"%.80s\" and \"%.80s\" have the same id %d", v->text.data + name->at, text, (int)e->id);
+    if (name->at != 0) {
+        return err_set(err, LATH_ERR_FORMAT, "tokens \"%.80s\" and \"%.80s\" have the same id %d",
+                       v->text.data + name->at, text, (int)e->id);
     }
-    *name = (tok_vocab_text){e->at, e->len};
-    *s = (tok_vocab_slot){(uint32_t)e->hash, e->at, e->len, e->id};
+    *name = (tok_vocab_text){e->at, (uint32_t)len};
+    *s = (tok_vocab_slot){(uint32_t)e->hash, e->at, (uint32_t)len, e->id};
     uint64_t bit = e->hash >> 24 & v->filter_mask;
     v->filter[bit >> 6] |= (uint64_t)1 << (bit & 63);
     return LATH_OK;
@@ -113,19 +131,19 @@ static lath_status insert(tok_vocab *v, const entry *e, bool last_wins, lath_err
 lath_status tok_vocab_build(tok_vocab *v, bool last_wins, lath_error *err)
 {
     if (v->count == 0) return err_set(err, LATH_ERR_FORMAT, "the vocabulary is empty");
-    size_t n = v->count;
-    entry e;
+    size_t n = v->count, len;
     if ((uint64_t)v->max_id > (uint64_t)v->count * TOK_HOLES_PER_TOKEN + TOK_HOLES) {
         for (size_t i = 0; i < n; i++) {
-            memcpy(&e, v->pending.data + i * sizeof(e), sizeof(e));
+            entry e = entry_at(v, i, n, &len);
             if (e.id != v->max_id) continue;
-            return err_set(err, LATH_ERR_FORMAT, "token \"%.80s\": id %d is out of range for %zu tokens", v->text.data + e.at, (int)e.id, n);
+            return err_set(err, LATH_ERR_FORMAT, "token \"%.80s\": id %d is out of range for %zu tokens",
+                           v->text.data + e.at, (int)e.id, n);
         }
     }
     TRY(allocate(v, err));
     for (size_t i = 0; i < n; i++) {
-        memcpy(&e, v->pending.data + i * sizeof(e), sizeof(e));
-        TRY(insert(v, &e, last_wins, err));
+        entry e = entry_at(v, i, n, &len);
+        TRY(insert(v, &e, len, last_wins, err));
     }
     buf_deinit(&v->pending);
     buf_init(&v->pending, v->alloc, 0);
@@ -155,13 +173,13 @@ int32_t tok_vocab_find(const tok_vocab *v, const char *s, size_t len)
 
 const char *tok_vocab_get(const tok_vocab *v, int32_t id, size_t *len)
 {
-    if (id < 0 || (size_t)id >= v->n_ids || v->by_id[id].at == TOK_NO_TEXT) return NULL;
+    if (id < 0 || (size_t)id >= v->n_ids || v->by_id[id].at == 0) return NULL;
     if (len) *len = v->by_id[id].len;
     return v->text.data + v->by_id[id].at;
 }
 
 size_t tok_vocab_bytes(const tok_vocab *v)
 {
-    return v->text.cap + v->pending.cap + v->n_slots * sizeof(*v->slots) + (v->filter ? (size_t)(v->filter_mask + 1) / 8 : 0) +
-           v->n_ids * sizeof(*v->by_id);
+    return v->text.cap + v->pending.cap + v->n_slots * sizeof(*v->slots) +
+           (v->filter ? (size_t)(v->filter_mask + 1) / 8 : 0) + v->n_ids * sizeof(*v->by_id);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tok_vocab.h: a vocabulary: byte strings <-> ids. Filled entry by entry while the file is read, then built once; immutable afterwards.
+ * tok_vocab.h: a vocabulary: byte strings <-> ids. Filled entry by entry while the file is read, then built once;
+ * immutable afterwards.
  *
- * The hash is made byte by byte, so that the hashes of all prefixes of a word fall out of one pass over it, and a filter of one bit per hash
- * (small enough for the first-level cache) rejects nearly all strings that are no token: longest-match search needs no trie. */
+ * The hash is made byte by byte, so that the hashes of all prefixes of a word fall out of one pass over it, and a
+ * filter of one bit per hash (small enough for the first-level cache) rejects nearly all strings that are no token:
+ * longest-match search needs no trie. */
 #ifndef LATH_TOK_VOCAB_H
 #define LATH_TOK_VOCAB_H
 
@@ -13,23 +15,22 @@
 
 typedef struct tok_vocab_slot {
     uint32_t tag; /* low half of the hash */
-    uint32_t at;  /* offset of the string in text */
+    uint32_t at;  /* offset of the string in text; 0: the slot is empty */
     uint32_t len;
-    int32_t id; /* -1: the slot is empty */
+    int32_t id;
 } tok_vocab_slot;
 
 typedef struct tok_vocab_text {
-    uint32_t at, len; /* at == TOK_NO_TEXT: no token has this id */
+    uint32_t at, len; /* at == 0: no token has this id */
 } tok_vocab_text;
-#define TOK_NO_TEXT UINT32_MAX
 
 typedef struct tok_vocab {
     const lath_allocator *alloc;
-    buf text;    /* all strings, each with a 0 behind */
+    buf text;    /* a 0, then all strings, each with a 0 behind */
     buf pending; /* entries until tok_vocab_build */
     size_t count;
-    int32_t max_id;  /* -1 when empty */
-    size_t max_len;  /* bytes of the longest string */
+    int32_t max_id;        /* -1 when empty */
+    size_t max_len;        /* bytes of the longest string */
     tok_vocab_slot *slots; /* [n_slots], a power of two, at most half full */
     size_t n_slots;
     int shift;        /* hash >> shift is the home slot */
@@ -43,8 +44,8 @@ void tok_vocab_init(tok_vocab *v, const lath_allocator *alloc);
 void tok_vocab_deinit(tok_vocab *v);
 /* Copies s. id >= 0. */
 lath_status tok_vocab_add(tok_vocab *v, const char *s, size_t len, int32_t id, lath_error *err);
-/* last_wins: a string that comes twice has its last id (vocab.txt), else it is an error, as is an id that is given twice or that is so far
- * beyond the number of tokens that the file must be damaged. */
+/* last_wins: a string that comes twice has its last id (vocab.txt), else it is an error, as is an id that is given
+ * twice or that is so far beyond the number of tokens that the file must be damaged. */
 lath_status tok_vocab_build(tok_vocab *v, bool last_wins, lath_error *err);
 /* Gives `id` this text for tok_vocab_get (an added token); look-ups by text are not changed. */
 lath_status tok_vocab_name(tok_vocab *v, int32_t id, const char *s, size_t len, lath_error *err);
@@ -92,13 +93,14 @@ static inline bool tok_same_bytes(const char *a, const char *b, size_t n)
 }
 
 /* The id of prefix + s[0..len), whose hash is h; -1 when it is no token. */
-static inline int32_t tok_vocab_look(const tok_vocab *v, uint64_t h, const char *prefix, size_t prefix_len, const char *s, size_t len)
+static inline int32_t tok_vocab_look(const tok_vocab *v, uint64_t h, const char *prefix, size_t prefix_len,
+                                     const char *s, size_t len)
 {
     size_t i = (size_t)(h >> v->shift);
     uint32_t tag = (uint32_t)h;
     for (;; i = (i + 1) & (v->n_slots - 1)) {
         const tok_vocab_slot *slot = &v->slots[i];
-        if (slot->id < 0) return -1;
+        if (slot->at == 0) return -1;
         if (slot->tag != tag || slot->len != prefix_len + len) continue;
         const char *text = v->text.data + slot->at;
         if (tok_same_bytes(text + prefix_len, s, len) && tok_same_bytes(text, prefix, prefix_len)) return slot->id;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tok_vocab_txt.c: BERT's older files: vocab.txt (a token a line, its number is the id) with what tokenizer_config.json says about case, accents,
- * ideographs and special tokens. The pipeline is the one that the reference builds for these files.
+ * tok_vocab_txt.c: BERT's older files: vocab.txt (a token a line, its number is the id) with what
+ * tokenizer_config.json says about case, accents, ideographs and special tokens. The pipeline is the one that the
+ * reference builds for these files.
  */
 #include "tok/tok_parts.h"
 
@@ -18,7 +19,8 @@ static lath_status read_lines(tok_load *l, const buf *text)
         size_t n = end ? (size_t)(end - s) : text->len - i, len;
         i += n + (end != NULL);
         if (line >= INT32_MAX - 1) return err_set(l->err, LATH_ERR_LIMIT, "%s: too many lines", l->name);
-        if (utf8_first_invalid(s, n) < n) return err_set(l->err, LATH_ERR_FORMAT, "%s: line %zu is not valid UTF-8", l->name, line + 1);
+        if (utf8_first_invalid(s, n) < n)
+            return err_set(l->err, LATH_ERR_FORMAT, "%s: line %zu is not valid UTF-8", l->name, line + 1);
         while (n && uni_flags(uni_before(s, n, &len)) & UNI_SPACE) n -= len;
         TRY(tok_vocab_add(&l->t->vocab, s, n, (int32_t)line, l->err));
     }
@@ -33,7 +35,8 @@ typedef struct config {
 } config;
 
 /* "unk_token": "[UNK]", or {"content": "[UNK]", ...}; null: there is none. */
-static lath_status special_name(tok_load *l, const json_value *obj, const char *key, const char *fallback, tok_string *out)
+static lath_status special_name(tok_load *l, const json_value *obj, const char *key, const char *fallback,
+                                tok_string *out)
 {
     const json_value *v = json_get(obj, key);
     const char *s = fallback;
@@ -98,7 +101,8 @@ static lath_status add_listed(tok_load *l, const json_value *v)
     do want[sizeof(want) - ++n] = (char)('0' + id % 10);
     while ((id /= 10) != 0);
     if (v->key_len == n && memcmp(v->key, want + sizeof(want) - n, n) == 0) return LATH_OK;
-    return TOK_FAIL(l, v, LATH_ERR_FORMAT, "added_tokens_decoder: token \"%.80s\" does not have id %.40s in vocab.txt", token.content.s, v->key);
+    return TOK_FAIL(l, v, LATH_ERR_FORMAT, "added_tokens_decoder: token \"%.80s\" does not have id %.40s in vocab.txt",
+                    token.content.s, v->key);
 }
 
 static lath_status add_tokens(tok_load *l, const config *c)
@@ -115,7 +119,8 @@ static lath_status add_tokens(tok_load *l, const config *c)
     const json_value *v = json_present(c->additional) ? c->additional->u.items.first : NULL;
     for (; v; v = v->next) {
         const json_value *s = v->kind == JSON_OBJECT ? json_get(v, "content") : v;
-        if (!s || s->kind != JSON_STRING) return TOK_FAIL(l, v, LATH_ERR_FORMAT, "additional_special_tokens: want strings");
+        if (!s || s->kind != JSON_STRING)
+            return TOK_FAIL(l, v, LATH_ERR_FORMAT, "additional_special_tokens: want strings");
         tok_string name = {arena_strdup(&l->t->mem, s->u.string.data, s->u.string.len), s->u.string.len};
         if (!name.s) return err_nomem(l->err, name.n);
         TRY(add_special(l, name));
@@ -127,7 +132,8 @@ static lath_status assemble(tok_load *l, const config *c, const char *vocab_name
 {
     tok *t = l->t;
     const tok_string sharps = {"##", 2};
-    if (!c->unk.s || !c->cls.s || !c->sep.s) return TOK_FAIL(l, NULL, LATH_ERR_FORMAT, "unk_token, cls_token and sep_token must not be null");
+    if (!c->unk.s || !c->cls.s || !c->sep.s)
+        return TOK_FAIL(l, NULL, LATH_ERR_FORMAT, "unk_token, cls_token and sep_token must not be null");
     tok_norm_bert_init(&t->normalizer, true, c->cjk, c->strip, c->lower);
     TRY(add_tokens(l, c));
     l->name = vocab_name;
@@ -136,7 +142,8 @@ static lath_status assemble(tok_load *l, const config *c, const char *vocab_name
     tok_decoder_wordpiece_init(&t->decoder, sharps, true);
     int32_t cls = tok_vocab_find(&t->vocab, c->cls.s, c->cls.n), sep = tok_vocab_find(&t->vocab, c->sep.s, c->sep.n);
     if (cls < 0 || sep < 0) {
-        return TOK_FAIL(l, NULL, LATH_ERR_FORMAT, "token \"%.80s\" is not in the vocabulary", cls < 0 ? c->cls.s : c->sep.s);
+        return TOK_FAIL(l, NULL, LATH_ERR_FORMAT, "token \"%.80s\" is not in the vocabulary",
+                        cls < 0 ? c->cls.s : c->sep.s);
     }
     return tok_template_bert_init(l, cls, sep, &t->template);
 }

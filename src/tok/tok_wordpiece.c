@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tok_wordpiece.c: the WordPiece model: each word is cut greedily into the longest vocabulary entries, those after the first written with a prefix
- * ("##"); a word that cannot be cut whole, or is too long, is one unknown token (Wu et al. 2016, as in the reference).
+ * tok_wordpiece.c: the WordPiece model: each word is cut greedily into the longest vocabulary entries, those after
+ * the first written with a prefix ("##"); a word that cannot be cut whole, or is too long, is one unknown token (Wu
+ * et al. 2016, as in the reference).
  *
- * Most words are entries. For the rest the hashes of all prefixes of what is left are made in one pass, and tried from the longest, nearly all
- * being rejected by the vocabulary's filter.
+ * Most words are entries. For the rest the hashes of all prefixes of what is left are made in one pass, and tried
+ * from the longest, nearly all being rejected by the vocabulary's filter.
  */
 #include "tok/tok_parts.h"
 
@@ -24,8 +25,10 @@ static lath_status reserve_hashes(tok_work *w, size_t n)
     return LATH_OK;
 }
 
-/* The longest entry that prefix + s[0..n) begins with and that is longer than the prefix; its bytes of s, 0 when there is none. */
-static size_t longest_entry(const tok_vocab *v, uint64_t h, const char *prefix, size_t prefix_len, const char *s, size_t n, uint64_t *hashes, int32_t *id)
+/* The longest entry that prefix + s[0..n) begins with and that is longer than the prefix; its bytes of s, 0 when
+ * there is none. */
+static size_t longest_entry(const tok_vocab *v, uint64_t h, const char *prefix, size_t prefix_len, const char *s,
+                            size_t n, uint64_t *hashes, int32_t *id)
 {
     if (prefix_len >= v->max_len) return 0;
     if (n > v->max_len - prefix_len) n = v->max_len - prefix_len;
@@ -42,7 +45,8 @@ static size_t longest_entry(const tok_vocab *v, uint64_t h, const char *prefix, 
 }
 
 /* Emits the word [b, e) of t, which is no entry as a whole. */
-static lath_status cut_word(const tok_model *m, tok_work *w, const tok_text *t, const tok_vocab *v, const lath_allocator *alloc, size_t b, size_t e)
+static lath_status cut_word(const tok_model *m, tok_work *w, const tok_text *t, const tok_vocab *v,
+                            const lath_allocator *alloc, size_t b, size_t e)
 {
     size_t n = e - b, first = w->out->n;
     TRY(reserve_hashes(w, n < v->max_len ? n : v->max_len));
@@ -85,22 +89,26 @@ static lath_status run(const tok_model *m, tok_work *w, const tok_text *t)
     return LATH_OK;
 }
 
-lath_status tok_wordpiece_init(tok_load *l, const json_value *at, tok_string unk, tok_string prefix, size_t max_chars, tok_model *out)
+lath_status tok_wordpiece_init(tok_load *l, const json_value *at, tok_string unk, tok_string prefix, size_t max_chars,
+                               tok_model *out)
 {
     *out = (tok_model){.run = run};
     out->wordpiece.unk = tok_vocab_find(&l->t->vocab, unk.s, unk.n);
-    if (out->wordpiece.unk < 0) return TOK_FAIL(l, at, LATH_ERR_FORMAT, "model: unk_token \"%.80s\" is not in the vocabulary", unk.s);
+    if (out->wordpiece.unk < 0)
+        return TOK_FAIL(l, at, LATH_ERR_FORMAT, "model: unk_token \"%.80s\" is not in the vocabulary", unk.s);
     out->wordpiece.prefix = prefix.s;
     out->wordpiece.prefix_len = prefix.n;
     out->wordpiece.prefix_hash = TOK_HASH_START;
-    for (size_t i = 0; i < prefix.n; i++) out->wordpiece.prefix_hash = tok_hash_step(out->wordpiece.prefix_hash, (uint8_t)prefix.s[i]);
+    for (size_t i = 0; i < prefix.n; i++)
+        out->wordpiece.prefix_hash = tok_hash_step(out->wordpiece.prefix_hash, (uint8_t)prefix.s[i]);
     out->wordpiece.max_chars = max_chars;
     return LATH_OK;
 }
 
 lath_status tok_wordpiece(tok_load *l, const json_value *v, tok_model *out)
 {
-    static const char *const known[] = {"type", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab", NULL};
+    static const char *const known[] = {"type",  "unk_token", "continuing_subword_prefix", "max_input_chars_per_word",
+                                        "vocab", NULL};
     tok_string unk, prefix;
     int64_t most = -1;
     TRY(tok_load_fields(l, v, "model", known));

@@ -16,11 +16,11 @@ void kern_avx2_overlay(kern_table *t);
 enum {
     KERN_AVX2_ROWS = 6,         /* rows of the 16-lane tile */
     KERN_AVX2_NARROW_ROWS = 12, /* rows of the 8-lane tile */
-    KERN_AVX2_CHUNK = 512,      /* most features of one pass of `linear` */
-    KERN_AVX2_GROUP = 16        /* most panels of one pass */
+    KERN_AVX2_CHUNK = 512,      /* f16 and bf16: weights of a row that are f32 at a time */
+    KERN_AVX2_GROUP = 16        /* most panels of one pass over the weights */
 };
 
-/* fn in place on `rows` rows of 16 floats, the first `vectors` (1 or 2) eights of each; y: [rows][16]. */
-void kern_avx2_apply_rows(kern_fn fn, int rows, int vectors, float *y);
+/* fn in place on the first `vectors` (1 or 2) eights of y[0], y[stride], ... of `rows` rows. */
+void kern_avx2_apply_rows(kern_fn fn, int rows, int vectors, float *y, int64_t stride);
 
 #endif

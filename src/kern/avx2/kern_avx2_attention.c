@@ -47,8 +47,8 @@ VEC_INLINE const unsigned char *key_at(const float *base, int64_t stride, int32_
     {                                                                                                              \
         tile##width t;                                                                                             \
         tile##width##_zero(&t);                                                                                    \
-        tile##width##_fma(rows, &t, k, 4, 64, q, head_dim);                                                        \
-        tile##width##_store(rows, &t, weight);                                                                     \
+        tile##width##_fma(rows, &t, k, 4, 64, q, head_dim, false, (tile_ahead){NULL, 0, 0});                       \
+        tile##width##_store(rows, &t, weight, KERN_LANES);                                                         \
     }
 SCORE_TILE(16, 1)
 SCORE_TILE(16, 2)
@@ -84,10 +84,11 @@ static const score_function score8_of[] = {NULL,         score8_rows1, score8_ro
         for (int32_t j = c->key0, n; j < c->key1; j += n) {                                                    \
             n = KERN_LANES - j % KERN_LANES;                                                                   \
             if (n > c->key1 - j) n = c->key1 - j;                                                              \
-            tile##width##_fma(rows, &t, key_at(v, a->kv_stride, j), 64, 4, weight, n);                         \
+            tile##width##_fma(rows, &t, key_at(v, a->kv_stride, j), 64, 4, weight, n, false,                   \
+                              (tile_ahead){NULL, 0, 0});                                                       \
             weight += n * KERN_LANES;                                                                          \
         }                                                                                                      \
-        tile##width##_store(rows, &t, sums + half * 8);                                                        \
+        tile##width##_store(rows, &t, sums + half * 8, KERN_LANES);                                            \
     }
 VALUE_TILE(16, 1)
 VALUE_TILE(16, 2)

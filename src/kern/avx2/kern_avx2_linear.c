@@ -2,44 +2,58 @@
  *
  * kern_avx2_linear.c: the product of row-major weights with panels of tokens.
  *
- * Loops, outermost first (Goto & van de Geijn 2008, with the weights unpacked and the panels as they are):
+ * The rows of a call are cut into six long streams, and a block takes one row of each:
  *
- *     group of 16 panels    a chunk of its x stays in L2 while the weights pass by
- *     chunk of k            x: 24-32 KB a panel; sums go on in y, which changes no bit: f32 in memory is what the register held
- *     block of 6 rows       its chunk of weights, 12 KB, comes from L3 or DRAM once and stays in L1 for the group
- *     panel                 one tile
+ *     rows n0 .. n1   | stream 0: b .. | stream 1: R + b .. | ... | stream 5: 5 R + b .. |   R = (n1 - n0) / 6,  block b = 0 .. R - 1
  *
- * A last panel of up to 8 lanes takes 12 rows x 8 lanes. f16 and bf16 rows become f32 in scratch once a block. Bias starts the first chunk,
- * the activation ends the last one.
+ * so each stream is read from end to end, which is what the prefetchers of hardware follow; six neighbouring rows are six short streams at half
+ * the speed. Loops, outermost first (after Goto & van de Geijn 2008, with nothing packed):
+ *
+ *     group of panels   as many as keep their x near (1 MB), 16 at most: weights come from L3 or DRAM once a group
+ *     block             its rows stay in L1 or L2 for the group
+ *     panel             one tile: 6 rows x 16 lanes over the whole of k, x from L1 or L2 at 11 bytes a cycle
+ *
+ * A last panel of up to 8 lanes takes 6 rows x 8 lanes: six chains of FMAs do not fill the ports, but for so few tokens the weights' way from memory
+ * takes longer (and twelve streams whose distance is a multiple of 4 KB share one set of the 8-way L1). f16 and bf16 rows become f32 in scratch, a chunk of k at a time; sums then go on in y,
+ * which changes no bit: f32 in memory is what the register held. Bias starts a sum, the activation ends it.
  */
 #include "kern/avx2/kern_avx2.h"
 #include "kern/avx2/kern_avx2_tile.h"
 
+/* Bytes from the weights in use to those to ask for: 128 steps, about the time DRAM takes. */
+enum { AHEAD_F32 = 512 };
+
 typedef enum tile_start { START_ZERO, START_BIAS, START_SUM } tile_start;
 
-/* One tile of one chunk. */
+/* One tile. Its rows are w_stride bytes of weights apart. */
 typedef struct tile_job {
     const unsigned char *w;
     int64_t w_stride; /* bytes */
     const float *x;
     float *y;
+    int64_t y_stride;
     const float *bias;
+    int64_t bias_stride;
     int64_t k;
     tile_start start;
+    tile_ahead ahead; /* NULL where the weights were just read */
 } tile_job;
 
-#define TILE_FUNCTION(width, rows)                                     \
-    static void tile##width##_rows##rows(const tile_job *j)            \
-    {                                                                  \
-        tile##width t;                                                 \
-        if (j->start == START_ZERO)                                    \
-            tile##width##_zero(&t);                                    \
-        else if (j->start == START_BIAS)                               \
-            tile##width##_bias(rows, &t, j->bias);                     \
-        else                                                           \
-            tile##width##_load(rows, &t, j->y);                        \
-        tile##width##_fma(rows, &t, j->w, j->w_stride, 4, j->x, j->k); \
-        tile##width##_store(rows, &t, j->y);                           \
+#define TILE_FUNCTION(width, rows)                                                          \
+    static void tile##width##_rows##rows(const tile_job *j)                                 \
+    {                                                                                       \
+        tile##width t;                                                                      \
+        if (j->start == START_ZERO)                                                         \
+            tile##width##_zero(&t);                                                         \
+        else if (j->start == START_BIAS)                                                    \
+            tile##width##_bias(rows, &t, j->bias, j->bias_stride);                          \
+        else                                                                                \
+            tile##width##_load(rows, &t, j->y, j->y_stride);                                \
+        if (j->ahead.at)                                                                    \
+            tile##width##_fma(rows, &t, j->w, j->w_stride, 4, j->x, j->k, true, j->ahead);  \
+        else                                                                                \
+            tile##width##_fma(rows, &t, j->w, j->w_stride, 4, j->x, j->k, false, j->ahead); \
+        tile##width##_store(rows, &t, j->y, j->y_stride);                                   \
     }
 TILE_FUNCTION(16, 1)
 TILE_FUNCTION(16, 2)
@@ -53,19 +67,12 @@ TILE_FUNCTION(8, 3)
 TILE_FUNCTION(8, 4)
 TILE_FUNCTION(8, 5)
 TILE_FUNCTION(8, 6)
-TILE_FUNCTION(8, 7)
-TILE_FUNCTION(8, 8)
-TILE_FUNCTION(8, 9)
-TILE_FUNCTION(8, 10)
-TILE_FUNCTION(8, 11)
-TILE_FUNCTION(8, 12)
 
 typedef void (*tile_function)(const tile_job *j);
 static const tile_function tile16_of[KERN_AVX2_ROWS + 1] = {NULL,         tile16_rows1, tile16_rows2, tile16_rows3,
                                                             tile16_rows4, tile16_rows5, tile16_rows6};
-static const tile_function tile8_of[KERN_AVX2_NARROW_ROWS + 1] = {
-    NULL,        tile8_rows1, tile8_rows2, tile8_rows3,  tile8_rows4,  tile8_rows5, tile8_rows6,
-    tile8_rows7, tile8_rows8, tile8_rows9, tile8_rows10, tile8_rows11, tile8_rows12};
+static const tile_function tile8_of[KERN_AVX2_ROWS + 1] = {NULL,        tile8_rows1, tile8_rows2, tile8_rows3,
+                                                           tile8_rows4, tile8_rows5, tile8_rows6};
 
 /* `rows` rows of kn weights of type F16 or BF16 as f32 with stride KERN_AVX2_CHUNK. */
 static void rows_to_f32(dtype type, const unsigned char *w, int64_t w_stride, int rows, int64_t kn, float *to)
@@ -85,75 +92,65 @@ static void rows_to_f32(dtype type, const unsigned char *w, int64_t w_stride, in
     }
 }
 
-/* The part of a call that stays the same for the blocks of one chunk and one group of panels. */
-typedef struct linear_pass {
-    const kern_linear_args *a;
-    int64_t k0, kn;     /* the chunk */
-    int64_t p0, p_full; /* panels with the wide tile: p0 <= p < p_full */
-    bool narrow;        /* panel p_full takes the 8-lane tile */
-    tile_start start;
-    kern_fn fn; /* NONE before the last chunk */
-} linear_pass;
+/* The panels p0 <= p < p1 of one pass over the weights; p_narrow has 8 lanes at most (-1: none has). */
+typedef struct panel_group {
+    int64_t p0, p1, p_narrow;
+} panel_group;
 
-static void block_panels(const linear_pass *s, tile_job *j, int64_t n, int rows, const unsigned char *w)
+/* Rows n, n + gap, n + 2 gap ... (`rows` of them), the chunk of k that begins at k0, all panels of the group. */
+static void block_chunk(const kern_linear_args *a, const panel_group *g, tile_job *j, int64_t n, int rows, int64_t k0)
 {
-    const kern_linear_args *a = s->a;
-    for (int r = 0; r < rows; r += KERN_AVX2_ROWS) {
-        const int tile_rows = rows - r < KERN_AVX2_ROWS ? rows - r : KERN_AVX2_ROWS;
-        const tile_function tile = tile16_of[tile_rows];
-        j->w = w + r * j->w_stride;
-        j->bias = a->bias ? a->bias + n + r : NULL;
-        for (int64_t p = s->p0; p < s->p_full; p++) {
-            j->x = a->x + p * a->x_stride + s->k0 * KERN_LANES;
-            j->y = a->y + p * a->y_stride + (n + r) * KERN_LANES;
-            tile(j);
-            if (s->fn != KERN_FN_NONE) kern_avx2_apply_rows(s->fn, tile_rows, 2, j->y);
-        }
-    }
-    if (s->narrow) {
-        j->w = w;
-        j->bias = a->bias ? a->bias + n : NULL;
-        j->x = a->x + s->p_full * a->x_stride + s->k0 * KERN_LANES;
-        j->y = a->y + s->p_full * a->y_stride + n * KERN_LANES;
-        tile8_of[rows](j);
-        if (s->fn != KERN_FN_NONE) kern_avx2_apply_rows(s->fn, rows, 1, j->y);
+    const bool last = k0 + j->k >= a->k;
+    for (int64_t p = g->p0; p < g->p1; p++) {
+        const bool narrow = p == g->p_narrow;
+        j->x = a->x + p * a->x_stride + k0 * KERN_LANES;
+        j->y = a->y + p * a->y_stride + n * KERN_LANES;
+        (narrow ? tile8_of : tile16_of)[rows](j);
+        if (last && a->fn != KERN_FN_NONE) kern_avx2_apply_rows(a->fn, rows, narrow ? 1 : 2, j->y, j->y_stride);
+        j->ahead.at = NULL; /* the other panels meet the same weights */
     }
 }
 
-static void pass_rows(const linear_pass *s)
+static void block_rows(const kern_linear_args *a, const panel_group *g, int64_t n, int64_t gap, int rows)
 {
-    const kern_linear_args *a = s->a;
-    const int block = s->narrow ? KERN_AVX2_NARROW_ROWS : KERN_AVX2_ROWS;
-    tile_job j = {.k = s->kn, .start = s->start};
-    for (int64_t n = a->n0; n < a->n1; n += block) {
-        const int rows = (int)(a->n1 - n < block ? a->n1 - n : block);
-        const unsigned char *w = (const unsigned char *)a->w + n * a->w_stride + s->k0 * (int64_t)dtype_size(a->type);
-        j.w_stride = a->w_stride;
-        if (a->type != DTYPE_F32) {
-            rows_to_f32(a->type, w, a->w_stride, rows, s->kn, a->scratch);
-            w = (const unsigned char *)a->scratch;
+    const unsigned char *w = (const unsigned char *)a->w + n * a->w_stride;
+    const int64_t chunk = a->type == DTYPE_F32 ? a->k : KERN_AVX2_CHUNK;
+    tile_job j = {.y_stride = gap * KERN_LANES, .bias_stride = gap, .start = a->bias ? START_BIAS : START_ZERO};
+    j.bias = a->bias ? a->bias + n : NULL;
+    int64_t k0 = 0;
+    do { /* once even for k = 0, which is the bias alone */
+        j.k = a->k - k0 < chunk ? a->k - k0 : chunk;
+        if (a->type == DTYPE_F32) {
+            j.w = w;
+            j.w_stride = gap * a->w_stride;
+            j.ahead = (tile_ahead){w + AHEAD_F32, j.w_stride, 64};
+        } else {
+            rows_to_f32(a->type, w + 2 * k0, gap * a->w_stride, rows, j.k, a->scratch);
+            j.w = (const unsigned char *)a->scratch;
             j.w_stride = KERN_AVX2_CHUNK * (int64_t)sizeof(float);
+            j.ahead = (tile_ahead){w + 2 * (k0 + j.k), gap * a->w_stride, 32}; /* the next chunk */
         }
-        block_panels(s, &j, n, rows, w);
-    }
+        block_chunk(a, g, &j, n, rows, k0);
+        j.start = START_SUM;
+        k0 += j.k;
+    } while (k0 < a->k);
+}
+
+/* Panels a pass: their x should stay in L2 or close to it. */
+static int64_t group_panels(int64_t k)
+{
+    const int64_t near = 1 << 20, panels = near / (k * KERN_LANES * (int64_t)sizeof(float) + 1);
+    return panels < 4 ? 4 : panels > KERN_AVX2_GROUP ? KERN_AVX2_GROUP : panels;
 }
 
 void kern_avx2_linear(const kern_linear_args *a)
 {
-    /* Equal chunks, a multiple of 16 each. One chunk even for k = 0, which is bias alone. */
-    const int64_t chunks = a->k > KERN_AVX2_CHUNK ? (a->k + KERN_AVX2_CHUNK - 1) / KERN_AVX2_CHUNK : 1;
-    const int64_t chunk = ((a->k + chunks - 1) / chunks + 15) / 16 * 16;
-    for (int64_t p = a->p0; p < a->p1; p += KERN_AVX2_GROUP) {
-        const int64_t p_end = a->p1 - p < KERN_AVX2_GROUP ? a->p1 : p + KERN_AVX2_GROUP;
-        const bool narrow = p_end == a->p1 && a->last_lanes <= 8;
-        int64_t k0 = 0;
-        do {
-            const int64_t kn = a->k - k0 < chunk ? a->k - k0 : chunk;
-            const bool last = k0 + kn >= a->k;
-            linear_pass s = {a, k0, kn, p, p_end - narrow, narrow, START_SUM, last ? a->fn : KERN_FN_NONE};
-            if (k0 == 0) s.start = a->bias ? START_BIAS : START_ZERO;
-            pass_rows(&s);
-            k0 += kn;
-        } while (k0 < a->k);
+    const int64_t panels = group_panels(a->k);
+    for (int64_t p = a->p0; p < a->p1; p += panels) {
+        const int64_t p_end = a->p1 - p < panels ? a->p1 : p + panels;
+        const panel_group g = {p, p_end, p_end == a->p1 && a->last_lanes <= 8 ? p_end - 1 : -1};
+        const int64_t length = (a->n1 - a->n0) / KERN_AVX2_ROWS, rest = a->n0 + length * KERN_AVX2_ROWS;
+        for (int64_t b = 0; b < length; b++) block_rows(a, &g, a->n0 + b, length, KERN_AVX2_ROWS);
+        if (rest < a->n1) block_rows(a, &g, rest, 1, (int)(a->n1 - rest));
     }
 }

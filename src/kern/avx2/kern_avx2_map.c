@@ -37,18 +37,17 @@ void kern_avx2_map(kern_fn fn, size_t n, const float *x, float *y){
 #undef LOOP
 }
 
-VEC_INLINE void map_rows(const kern_fn fn, int rows, int vectors, float *y)
+VEC_INLINE void map_rows(const kern_fn fn, int rows, int vectors, float *y, int64_t stride)
 {
-    if (vectors == 2) {
-        for (int i = 0; i < 2 * rows; i++) _mm256_store_ps(y + 8 * i, vec_map(fn, _mm256_load_ps(y + 8 * i)));
-    } else {
-        for (int i = 0; i < rows; i++) _mm256_store_ps(y + 16 * i, vec_map(fn, _mm256_load_ps(y + 16 * i)));
+    for (int i = 0; i < rows; i++, y += stride) {
+        _mm256_store_ps(y, vec_map(fn, _mm256_load_ps(y)));
+        if (vectors == 2) _mm256_store_ps(y + 8, vec_map(fn, _mm256_load_ps(y + 8)));
     }
 }
 
-void kern_avx2_apply_rows(kern_fn fn, int rows, int vectors, float *y)
+void kern_avx2_apply_rows(kern_fn fn, int rows, int vectors, float *y, int64_t stride)
 {
-#define LOOP(f) map_rows(f, rows, vectors, y)
+#define LOOP(f) map_rows(f, rows, vectors, y, stride)
     MAP_SWITCH(fn, LOOP)
 #undef LOOP
 }

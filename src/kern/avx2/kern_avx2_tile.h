@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "kern/kern.h"
+#include "kern/avx2/kern_avx2.h"
 
 #define TILE_INLINE static inline __attribute__((always_inline))
 
@@ -27,13 +27,36 @@ TILE_INLINE __m256 tile_broadcast(const unsigned char *p)
     return _mm256_set1_ps(f);
 }
 
-/* w: element (row, step) is at w + row * row_bytes + step * step_bytes. x: step k at x + k * 16. */
+/* w: element (row, step) is at w + row * row_bytes + step * step_bytes. x: step k at x + k * 16. y: row i at y + i * y_stride. */
 typedef struct tile16 {
     __m256 a0, b0, a1, b1, a2, b2, a3, b3, a4, b4, a5, b5;
 } tile16;
 
 #define TILE16_EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5)
 #define TILE8_EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
+
+/* Weights come as long streams, one a row of the tile. The hardware alone follows them from DRAM at half the speed, so a tile that reads new ones
+ * asks for what lies ahead: each row's line at `at`, every 16 steps `step` bytes on. */
+typedef struct tile_ahead {
+    const unsigned char *at; /* NULL: nothing */
+    int64_t row_bytes, step;
+} tile_ahead;
+
+enum { TILE_LINE_STEPS = 16 };
+
+/* Four steps a turn. Written out by hand gcc 12 mixes them and sends an accumulator through memory; this way it does not. */
+#if defined(__clang__)
+#define TILE_UNROLL _Pragma("clang loop unroll_count(4)")
+#else
+#define TILE_UNROLL _Pragma("GCC unroll 4")
+#endif
+
+TILE_INLINE void tile_ask(const int rows, tile_ahead *ahead)
+{
+    const char *p = (const char *)ahead->at;
+    for (int i = 0; i < rows; i++, p += ahead->row_bytes) _mm_prefetch(p, _MM_HINT_T0);
+    ahead->at += ahead->step;
+}
 
 TILE_INLINE void tile16_zero(tile16 *t)
 {
@@ -42,52 +65,65 @@ TILE_INLINE void tile16_zero(tile16 *t)
 #undef DO
 }
 
-TILE_INLINE void tile16_bias(const int rows, tile16 *t, const float *bias)
+/* Rows start from bias[0], bias[stride], ... */
+TILE_INLINE void tile16_bias(const int rows, tile16 *t, const float *bias, int64_t stride)
 {
 #define DO(i) \
-    if (rows > i) t->a##i = t->b##i = tile_broadcast((const unsigned char *)bias + 4 * i);
+    if (rows > i) t->a##i = t->b##i = tile_broadcast((const unsigned char *)bias + 4 * i * stride);
     TILE16_EACH(DO)
 #undef DO
 }
 
-TILE_INLINE void tile16_load(const int rows, tile16 *t, const float *y)
+TILE_INLINE void tile16_load(const int rows, tile16 *t, const float *y, int64_t y_stride)
 {
 #define DO(i) \
-    if (rows > i) t->a##i = _mm256_load_ps(y + 16 * i), t->b##i = _mm256_load_ps(y + 16 * i + 8);
+    if (rows > i) t->a##i = _mm256_load_ps(y + i * y_stride), t->b##i = _mm256_load_ps(y + i * y_stride + 8);
     TILE16_EACH(DO)
 #undef DO
 }
 
-TILE_INLINE void tile16_store(const int rows, const tile16 *t, float *y)
+TILE_INLINE void tile16_store(const int rows, const tile16 *t, float *y, int64_t y_stride)
 {
 #define DO(i) \
-    if (rows > i) _mm256_store_ps(y + 16 * i, t->a##i), _mm256_store_ps(y + 16 * i + 8, t->b##i);
+    if (rows > i) _mm256_store_ps(y + i * y_stride, t->a##i), _mm256_store_ps(y + i * y_stride + 8, t->b##i);
     TILE16_EACH(DO)
 #undef DO
 }
 
-TILE_INLINE void tile16_fma(const int rows, tile16 *t, const unsigned char *w, int64_t row_bytes, int64_t step_bytes,
-                            const float *x, int64_t k)
+#define DO(i, row)                                 \
+    if (rows > i) {                                \
+        const __m256 e = tile_broadcast(row);      \
+        t->a##i = _mm256_fmadd_ps(e, xa, t->a##i); \
+        t->b##i = _mm256_fmadd_ps(e, xb, t->b##i); \
+    }
+/* One step, and on to the next. */
+/* clang-format off */
+#define TILE16_STEP()                                                                                                  \
+    do {                                                                                                               \
+        const __m256 xa = _mm256_load_ps(x), xb = _mm256_load_ps(x + 8);                                               \
+        DO(0, w) DO(1, w + row_bytes) DO(2, w + 2 * row_bytes)                                                         \
+        DO(3, w3) DO(4, w3 + row_bytes) DO(5, w3 + 2 * row_bytes)                                                      \
+        x += KERN_LANES, w += step_bytes, w3 += step_bytes;                                                            \
+    } while (0)
+/* clang-format on */
+
+/* t += w x over k steps. `stream`: ahead is in use. */
+TILE_INLINE void tile16_fma(const int rows, tile16 *t, const unsigned char *w, int64_t row_bytes,
+                            const int64_t step_bytes, const float *x, int64_t k, const bool stream, tile_ahead ahead)
 {
     const unsigned char *w3 = w + 3 * row_bytes;
-    for (int64_t i = 0; i < k; i++) {
-        const __m256 xa = _mm256_load_ps(x), xb = _mm256_load_ps(x + 8);
-        __m256 e;
-#define DO(i)                                                                     \
-    if (rows > i) {                                                               \
-        e = tile_broadcast(i < 3 ? w + i * row_bytes : w3 + (i - 3) * row_bytes); \
-        t->a##i = _mm256_fmadd_ps(e, xa, t->a##i);                                \
-        t->b##i = _mm256_fmadd_ps(e, xb, t->b##i);                                \
+    int64_t i = 0;
+    for (; stream && i + TILE_LINE_STEPS <= k; i += TILE_LINE_STEPS) {
+        tile_ask(rows, &ahead);
+        TILE_UNROLL
+        for (int s = 0; s < TILE_LINE_STEPS; s++) TILE16_STEP();
     }
-        TILE16_EACH(DO)
-#undef DO
-        x += KERN_LANES;
-        w += step_bytes;
-        w3 += step_bytes;
-    }
+    TILE_UNROLL
+    for (; i < k; i++) TILE16_STEP();
 }
+#undef DO
 
-/* Eight lanes: x and y point at the first of them, rows are still 16 floats apart. */
+/* Eight lanes: x and y point at the first of them, steps are still 16 floats apart. */
 typedef struct tile8 {
     __m256 a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11;
 } tile8;
@@ -99,52 +135,57 @@ TILE_INLINE void tile8_zero(tile8 *t)
 #undef DO
 }
 
-TILE_INLINE void tile8_bias(const int rows, tile8 *t, const float *bias)
+TILE_INLINE void tile8_bias(const int rows, tile8 *t, const float *bias, int64_t stride)
 {
 #define DO(i) \
-    if (rows > i) t->a##i = tile_broadcast((const unsigned char *)bias + 4 * i);
+    if (rows > i) t->a##i = tile_broadcast((const unsigned char *)bias + 4 * i * stride);
     TILE8_EACH(DO)
 #undef DO
 }
 
-TILE_INLINE void tile8_load(const int rows, tile8 *t, const float *y)
+TILE_INLINE void tile8_load(const int rows, tile8 *t, const float *y, int64_t y_stride)
 {
 #define DO(i) \
-    if (rows > i) t->a##i = _mm256_load_ps(y + 16 * i);
+    if (rows > i) t->a##i = _mm256_load_ps(y + i * y_stride);
     TILE8_EACH(DO)
 #undef DO
 }
 
-TILE_INLINE void tile8_store(const int rows, const tile8 *t, float *y)
+TILE_INLINE void tile8_store(const int rows, const tile8 *t, float *y, int64_t y_stride)
 {
 #define DO(i) \
-    if (rows > i) _mm256_store_ps(y + 16 * i, t->a##i);
+    if (rows > i) _mm256_store_ps(y + i * y_stride, t->a##i);
     TILE8_EACH(DO)
 #undef DO
 }
 
-TILE_INLINE void tile8_fma(const int rows, tile8 *t, const unsigned char *w, int64_t row_bytes, int64_t step_bytes,
-                           const float *x, int64_t k)
+#define DO(i, row) \
+    if (rows > i) t->a##i = _mm256_fmadd_ps(tile_broadcast(row), xa, t->a##i);
+/* clang-format off */
+#define TILE8_STEP()                                                                                                   \
+    do {                                                                                                               \
+        const __m256 xa = _mm256_load_ps(x);                                                                           \
+        DO(0, w) DO(1, w + row_bytes) DO(2, w + 2 * row_bytes)                                                         \
+        DO(3, w3) DO(4, w3 + row_bytes) DO(5, w3 + 2 * row_bytes)                                                      \
+        DO(6, w6) DO(7, w6 + row_bytes) DO(8, w6 + 2 * row_bytes)                                                      \
+        DO(9, w9) DO(10, w9 + row_bytes) DO(11, w9 + 2 * row_bytes)                                                    \
+        x += KERN_LANES, w += step_bytes, w3 += step_bytes, w6 += step_bytes, w9 += step_bytes;                        \
+    } while (0)
+/* clang-format on */
+
+TILE_INLINE void tile8_fma(const int rows, tile8 *t, const unsigned char *w, int64_t row_bytes,
+                           const int64_t step_bytes, const float *x, int64_t k, const bool stream, tile_ahead ahead)
 {
     const unsigned char *w3 = w + 3 * row_bytes, *w6 = w + 6 * row_bytes, *w9 = w + 9 * row_bytes;
-    for (int64_t i = 0; i < k; i++) {
-        const __m256 xa = _mm256_load_ps(x);
-#define DO(i)                                                        \
-    if (rows > i)                                                    \
-        t->a##i = _mm256_fmadd_ps(tile_broadcast((i < 3   ? w        \
-                                                  : i < 6 ? w3       \
-                                                  : i < 9 ? w6       \
-                                                          : w9) +    \
-                                                 i % 3 * row_bytes), \
-                                  xa, t->a##i);
-        TILE8_EACH(DO)
-#undef DO
-        x += KERN_LANES;
-        w += step_bytes;
-        w3 += step_bytes;
-        w6 += step_bytes;
-        w9 += step_bytes;
+    int64_t i = 0;
+    for (; stream && i + TILE_LINE_STEPS <= k; i += TILE_LINE_STEPS) {
+        tile_ask(rows, &ahead);
+        TILE_UNROLL
+        for (int s = 0; s < TILE_LINE_STEPS; s++) TILE8_STEP();
     }
+    TILE_UNROLL
+    for (; i < k; i++) TILE8_STEP();
 }
+#undef DO
 
 #endif
