@@ -238,10 +238,11 @@ LATH_API lath_status lath_dot_rows(lath_runtime *rt, const float *query, const f
 /* Cosine of two vectors of d numbers, in f64; 0 where one is all zero. */
 LATH_API double lath_cosine(const float *a, const float *b, int64_t d);
 
-/* ------------------------------------------------------------------------------------------------------------ vector index */
+/* -------------------------------------------------------------------------------------------------------- vector index */
 
-/* The vectors of a corpus in one file that is mapped and searched exactly: every row is compared. Vectors should have length 1 (embed them with
- * normalize = 2): the score is the dot product, then the cosine. The file says what it was made from; whoever opens it compares the keys. */
+/* The vectors of a corpus in one file that is mapped and searched exactly: every row is compared. Rows and queries have
+ * length 1 (embed them with normalize = 2): rows are chosen by dot product, the score is the cosine. The file says what
+ * it was made from; whoever opens it compares the keys. */
 typedef struct lath_index_key {
     uint64_t model[2];     /* lath_model_info.fingerprint */
     uint64_t settings;     /* a hash of what else decides the vectors: pooling, dim, prompt, window, ISA, precision */
@@ -256,10 +257,13 @@ typedef struct lath_span {
 
 typedef struct lath_index_writer lath_index_writer;
 
-/* Writes to a temporary file beside path; rows are added in order, d numbers each. LATH_ERR_IO, _USAGE, _NOMEM. One thread at a time. */
-LATH_API lath_status lath_index_create(lath_runtime *rt, const char *path, const lath_index_key *key, int64_t d, lath_index_writer **out, lath_error *err);
-/* vectors: [n, d]; spans: [n], each inside key->corpus_bytes. */
-LATH_API lath_status lath_index_add(lath_index_writer *w, const float *vectors, const lath_span *spans, size_t n, lath_error *err);
+/* Writes to a temporary file beside path; rows are added in order, d numbers each. One thread at a time.
+ * LATH_ERR_IO, _USAGE, _NOMEM. */
+LATH_API lath_status lath_index_create(lath_runtime *rt, const char *path, const lath_index_key *key, int64_t d,
+                                       lath_index_writer **out, lath_error *err);
+/* vectors: [n, d]; spans: [n], each inside key->corpus_bytes. After a failure only lath_index_abort is of use. */
+LATH_API lath_status lath_index_add(lath_index_writer *w, const float *vectors, const lath_span *spans, size_t n,
+                                    lath_error *err);
 /* The temporary file's path, for a signal handler that has to remove it. */
 LATH_API const char *lath_index_temp_path(const lath_index_writer *w);
 /* Finishes the file and renames it to path, replacing what is there. Releases w whatever the result. */
@@ -269,8 +273,10 @@ LATH_API void lath_index_abort(lath_index_writer *w);
 
 typedef struct lath_index lath_index;
 
-/* Checks sizes and checksums. LATH_ERR_NOT_FOUND; LATH_ERR_FORMAT: foreign, cut or damaged. The runtime must outlive it. */
-LATH_API lath_status lath_index_open(lath_runtime *rt, const char *path, lath_load load, lath_index **out, lath_error *err);
+/* Checks sizes and checksums. The runtime must outlive it. LATH_ERR_NOT_FOUND; LATH_ERR_FORMAT: foreign, cut or
+ * damaged. */
+LATH_API lath_status lath_index_open(lath_runtime *rt, const char *path, lath_load load, lath_index **out,
+                                     lath_error *err);
 LATH_API void lath_index_close(lath_index *index); /* NULL is allowed */
 
 typedef struct lath_index_info {
@@ -289,9 +295,10 @@ typedef struct lath_hit {
     uint64_t row;
     float score;
 } lath_hit;
-/* The k rows of the largest score for each of n queries, best first; of equal scores the lower row comes first. queries: [n, d];
- * hits: [n, min(k, rows)]. Any number of threads at once. */
-LATH_API lath_status lath_index_search(const lath_index *index, const float *queries, size_t n, size_t k, lath_hit *hits, lath_error *err);
+/* The k rows of the largest score for each of n queries, best first; of equal scores the lower row comes first.
+ * queries: [n, d]; hits: [n, min(k, rows)]. Any number of threads at once. */
+LATH_API lath_status lath_index_search(const lath_index *index, const float *queries, size_t n, size_t k,
+                                       lath_hit *hits, lath_error *err);
 
 /* The index file's path when this address is in its map, else NULL. Async-signal-safe: for a SIGBUS handler. */
 LATH_API const char *lath_index_file_at(const lath_index *index, const void *address);

@@ -59,29 +59,41 @@ static lath_status open_temp(outfile *f, mode_t mode, bool keep_mode, lath_error
     return LATH_OK;
 }
 
+/* A pipe or a device takes the bytes as they come. */
+static lath_status open_direct(outfile *f, lath_error *err)
+{
+    f->direct = true;
+    do f->fd = open(f->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    while (f->fd < 0 && errno == EINTR);
+    const int e = errno;
+    return f->fd >= 0 ? LATH_OK : err_os(err, LATH_ERR_IO, e, "%s: cannot open", f->path);
+}
+
+/* A rename would also replace a file that its owner has write-protected: that is refused. */
+static lath_status open_replacement(outfile *f, mode_t mode, lath_error *err)
+{
+    if (access(f->path, W_OK) != 0) {
+        const int e = errno;
+        return err_os(err, LATH_ERR_IO, e, "%s: cannot write", f->path);
+    }
+    return open_temp(f, mode & 07777, true, err);
+}
+
 lath_status outfile_create(outfile *f, const lath_allocator *alloc, const char *path, lath_error *err)
 {
     struct stat sb;
     char real[PATH_MAX];
     lath_status st;
     *f = (outfile){.alloc = alloc, .fd = -1};
-    const bool exists = stat(path, &sb) == 0;
+    const bool exists = stat(path, &sb) == 0, regular = exists && S_ISREG(sb.st_mode);
     if (exists && S_ISDIR(sb.st_mode)) return err_set(err, LATH_ERR_IO, "%s: is a directory", path);
-    if (exists && S_ISREG(sb.st_mode) && realpath(path, real)) path = real;
+    if (regular && realpath(path, real)) path = real;
     f->path = copy_string(alloc, path);
     if (!f->path) return err_nomem(err, strlen(path) + 1);
-    if (exists && !S_ISREG(sb.st_mode)) {
-        f->direct = true;
-        do f->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-        while (f->fd < 0 && errno == EINTR);
-        const int e = errno;
-        st = f->fd >= 0 ? LATH_OK : err_os(err, LATH_ERR_IO, e, "%s: cannot open", path);
-    } else if (exists && access(path, W_OK) != 0) { /* a rename would replace a file that its owner write-protected */
-        const int e = errno;
-        st = err_os(err, LATH_ERR_IO, e, "%s: cannot write", path);
-    } else {
-        st = open_temp(f, exists ? sb.st_mode & 07777 : 0666, exists, err);
-    }
+    if (!exists)
+        st = open_temp(f, 0666, false, err);
+    else
+        st = regular ? open_replacement(f, sb.st_mode, err) : open_direct(f, err);
     if (st != LATH_OK) outfile_abort(f);
     return st;
 }

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cmd_info.c: `lath info`: what a model is, what it weighs, what it will use here. The facts are gathered once (facts)
+ * and printed twice: as a table or as JSON.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "output.h"
+#include "setup.h"
+
+typedef struct facts {
+    const lath_model *model;
+    lath_model_info m;
+    uint64_t embedder_bytes;
+    const char *isa;
+    int32_t threads;
+} facts;
+
+static lath_status gather(facts *f, const setup *s, lath_error *err)
+{
+    lath_embedder *e;
+    *f = (facts){.model = s->model,
+                 .m = {.struct_size = sizeof(lath_model_info)},
+                 .isa = lath_runtime_isa(s->rt),
+                 .threads = lath_runtime_threads(s->rt)};
+    TRY(lath_model_get_info(s->model, &f->m, err));
+    TRY(lath_embedder_create(s->model, NULL, &e, err));
+    f->embedder_bytes = lath_embedder_bytes(e);
+    lath_embedder_destroy(e);
+    return LATH_OK;
+}
+
+static const char *pooling_name(lath_pooling p)
+{
+    static const char *const names[] = {"auto", "cls", "mean", "last", "max", "mean_sqrt_len", "concat"};
+    return (size_t)p < sizeof(names) / sizeof(names[0]) ? names[p] : "other";
+}
+
+/* ------------------------------------------------------------------------------------------------------------- JSON */
+
+static void member(buf *b, const char *name, const char *value)
+{
+    buf_printf(b, "\"%s\":", name);
+    if (value)
+        json_put_string(b, value, strlen(value));
+    else
+        buf_str(b, "null");
+    buf_char(b, ',');
+}
+
+static void number(buf *b, const char *name, uint64_t value)
+{
+    buf_printf(b, "\"%s\":%llu,", name, (unsigned long long)value);
+}
+
+static lath_status put_prompts(buf *b, const facts *f, lath_error *err)
+{
+    buf_str(b, "\"prompts\":{");
+    for (int32_t i = 0; i < f->m.n_prompts; i++) {
+        const char *name, *text;
+        TRY(lath_model_get_prompt(f->model, i, &name, &text, err));
+        if (i > 0) buf_char(b, ',');
+        json_put_string(b, name, strlen(name));
+        buf_char(b, ':');
+        json_put_string(b, text, strlen(text));
+    }
+    buf_str(b, "},");
+    return LATH_OK;
+}
+
+static lath_status put_tensors(buf *b, const facts *f, lath_error *err)
+{
+    buf_str(b, ",\"tensor_list\":[");
+    for (int32_t i = 0; i < f->m.n_tensors; i++) {
+        lath_tensor_info t;
+        TRY(lath_model_get_tensor(f->model, i, &t, err));
+        buf_str(b, i > 0 ? ",{" : "{");
+        member(b, "name", t.name);
+        member(b, "dtype", t.dtype);
+        buf_str(b, "\"shape\":[");
+        for (int32_t k = 0; k < t.rank; k++) buf_printf(b, "%s%lld", k ? "," : "", (long long)t.shape[k]);
+        buf_printf(b, "],\"bytes\":%llu,\"used\":%s}", (unsigned long long)t.bytes, t.used ? "true" : "false");
+    }
+    buf_char(b, ']');
+    return LATH_OK;
+}
+
+static lath_status print_json(buf *b, const facts *f, bool tensors, lath_error *err)
+{
+    const lath_model_info *m = &f->m;
+    buf_char(b, '{');
+    member(b, "architecture", m->architecture);
+    member(b, "path", m->path);
+    member(b, "activation", m->activation);
+    number(b, "layers", (uint64_t)m->n_layers);
+    number(b, "heads", (uint64_t)m->n_heads);
+    number(b, "d_model", (uint64_t)m->d_model);
+    number(b, "d_ff", (uint64_t)m->d_ff);
+    number(b, "vocab_size", (uint64_t)m->vocab_size);
+    number(b, "max_tokens", (uint64_t)m->max_tokens);
+    number(b, "d_embedding", (uint64_t)m->d_embedding);
+    member(b, "pooling", pooling_name(m->pooling));
+    buf_printf(b, "\"normalized\":%s,", m->normalized ? "true" : "false");
+    member(b, "weights_dtype", m->weights);
+    number(b, "params", m->n_params);
+    number(b, "tensors", (uint64_t)m->n_tensors);
+    number(b, "unused_tensors", (uint64_t)m->n_unused);
+    number(b, "file_bytes", m->file_bytes);
+    number(b, "private_bytes", m->private_bytes);
+    number(b, "embedder_bytes", f->embedder_bytes);
+    member(b, "isa", f->isa);
+    number(b, "threads", (uint64_t)f->threads);
+    TRY(put_prompts(b, f, err));
+    member(b, "default_prompt", m->default_prompt);
+    buf_printf(b, "\"fingerprint\":\"%016llx%016llx\"", (unsigned long long)m->fingerprint[1],
+               (unsigned long long)m->fingerprint[0]);
+    if (tensors) TRY(put_tensors(b, f, err));
+    buf_str(b, "}\n");
+    return LATH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ table */
+
+static void row(buf *b, const char *name, const char *fmt, ...) ERR_PRINTF(3, 4);
+static void row(buf *b, const char *name, const char *fmt, ...)
+{
+    char value[512];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(value, sizeof(value), fmt, ap);
+    va_end(ap);
+    buf_printf(b, "%-16s %s\n", name, value);
+}
+
+/* "90.9 MB" and the like, powers of ten. */
+static const char *size_text(uint64_t bytes, char out[24])
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+    double v = (double)bytes;
+    size_t u = 0;
+    while (v >= 1000 && u + 1 < sizeof(units) / sizeof(units[0])) {
+        v /= 1000;
+        u++;
+    }
+    snprintf(out, 24, u == 0 ? "%.0f %s" : "%.1f %s", v, units[u]);
+    return out;
+}
+
+static lath_status table_prompts(buf *b, const facts *f, lath_error *err)
+{
+    for (int32_t i = 0; i < f->m.n_prompts; i++) {
+        const char *name, *text;
+        TRY(lath_model_get_prompt(f->model, i, &name, &text, err));
+        const bool is_default = f->m.default_prompt && strcmp(f->m.default_prompt, name) == 0;
+        buf_printf(b, "%-16s %s%s: ", i == 0 ? "prompts" : "", name, is_default ? " (default)" : "");
+        json_put_string(b, text, strlen(text));
+        buf_char(b, '\n');
+    }
+    return LATH_OK;
+}
+
+static lath_status table_tensors(buf *b, const facts *f, lath_error *err)
+{
+    buf_char(b, '\n');
+    for (int32_t i = 0; i < f->m.n_tensors; i++) {
+        lath_tensor_info t;
+        char size[24];
+        TRY(lath_model_get_tensor(f->model, i, &t, err));
+        buf_printf(b, "%-6s %-6s %10s  %s [", t.used ? "used" : "unused", t.dtype, size_text(t.bytes, size), t.name);
+        for (int32_t k = 0; k < t.rank; k++) buf_printf(b, "%s%lld", k ? ", " : "", (long long)t.shape[k]);
+        buf_str(b, "]\n");
+    }
+    return LATH_OK;
+}
+
+static lath_status print_table(buf *b, const facts *f, bool tensors, lath_error *err)
+{
+    const lath_model_info *m = &f->m;
+    char a[24], c[24], d[24];
+    row(b, "architecture", "%s", m->architecture);
+    row(b, "path", "%s", m->path);
+    row(b, "layers", "%d of %d heads, width %lld, feed-forward %lld (%s)", (int)m->n_layers, (int)m->n_heads,
+        (long long)m->d_model, (long long)m->d_ff, m->activation);
+    row(b, "vocabulary", "%d", (int)m->vocab_size);
+    row(b, "window", "%d tokens", (int)m->max_tokens);
+    row(b, "vector", "%lld numbers, pooling %s, %s", (long long)m->d_embedding, pooling_name(m->pooling),
+        m->normalized ? "length 1" : "not normalised");
+    TRY(table_prompts(b, f, err));
+    row(b, "weights", "%s, %.1f M parameters, %d tensors (%d unused), %s in files", m->weights,
+        (double)m->n_params / 1e6, (int)m->n_tensors, (int)m->n_unused, size_text(m->file_bytes, a));
+    row(b, "memory", "files mapped, beside them %s for the model and %s for a stream of calls",
+        size_text(m->private_bytes, c), size_text(f->embedder_bytes, d));
+    row(b, "kernels", "%s, %d thread%s", f->isa, (int)f->threads, f->threads == 1 ? "" : "s");
+    return tensors ? table_tensors(b, f, err) : LATH_OK;
+}
+
+lath_status cmd_info(options *o, lath_error *err)
+{
+    setup s = {0};
+    output out = {0};
+    facts f;
+    lath_status st;
+    if (o->args.n > 0)
+        return err_set(err, LATH_ERR_USAGE, "%s: info takes no arguments; the model is named with -m",
+                       o->args.items[0]);
+    TRY_DONE(setup_model(&s, o, err));
+    TRY_DONE(gather(&f, &s, err));
+    TRY_DONE(output_open(&out, o->output, err));
+    TRY_DONE(o->json || o->jsonl ? print_json(&out.b, &f, o->tensors, err) : print_table(&out.b, &f, o->tensors, err));
+    st = output_close(&out, err);
+done:
+    output_abort(&out);
+    setup_close(&s);
+    return st;
+}

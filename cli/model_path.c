@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * model_path.c: see model_path.h. The layout of the cache is that of huggingface_hub ("Understand caching" of its
+ * documentation): refs/main holds the commit that the branch had when it was fetched, snapshots/COMMIT holds links into
+ * blobs/.
+ */
+#include "model_path.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+
+enum { NAME_MAX_BYTES = 200, REF_MAX_BYTES = 256, PATH_BYTES = 1 << 16 };
+
+static bool exists(const char *path)
+{
+    struct stat sb;
+    return stat(path, &sb) == 0;
+}
+
+static const char *env(const char *name)
+{
+    const char *v = getenv(name);
+    return v && *v ? v : NULL;
+}
+
+static bool name_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+           c == '.';
+}
+
+/* name or org/name of letters, digits, '-', '_', '.', neither part beginning with a dot (which would be a relative
+ * path). */
+static bool is_hub_name(const char *s)
+{
+    size_t slashes = 0;
+    if (strlen(s) > NAME_MAX_BYTES) return false;
+    for (const char *p = s; *p; p++) {
+        const bool begins = p == s || p[-1] == '/';
+        if (*p == '/') {
+            if (begins || !p[1] || ++slashes > 1) return false;
+        } else if (!name_char(*p) || (begins && *p == '.')) {
+            return false;
+        }
+    }
+    return *s != 0;
+}
+
+/* The cache folder into b; false when there is no way to know it. */
+static bool cache_dir(buf *b)
+{
+    const char *dir;
+    if ((dir = env("HF_HUB_CACHE")) || (dir = env("HUGGINGFACE_HUB_CACHE"))) {
+        buf_clear(b);
+        buf_str(b, dir);
+        (void)buf_cstr(b);
+        return true;
+    }
+    if ((dir = env("HF_HOME"))) {
+        file_join(b, dir, "hub");
+        return true;
+    }
+    if ((dir = env("XDG_CACHE_HOME"))) {
+        file_join(b, dir, "huggingface/hub");
+        return true;
+    }
+    if ((dir = env("HOME"))) {
+        file_join(b, dir, ".cache/huggingface/hub");
+        return true;
+    }
+    return false;
+}
+
+/* The newest folder inside `dir` that has a config.json, joined into out. */
+static bool newest_snapshot(const char *dir, buf *out)
+{
+    const lath_allocator *alloc = alloc_default();
+    buf path, probe;
+    struct dirent *e;
+    time_t newest = 0;
+    bool found = false;
+    DIR *d = opendir(dir);
+    if (!d) return false;
+    buf_init(&path, alloc, PATH_BYTES);
+    buf_init(&probe, alloc, PATH_BYTES);
+    while ((e = readdir(d))) {
+        struct stat sb;
+        if (e->d_name[0] == '.') continue;
+        file_join(&path, dir, e->d_name);
+        file_join(&probe, buf_cstr(&path), "config.json");
+        if (stat(buf_cstr(&path), &sb) != 0 || !S_ISDIR(sb.st_mode) || !exists(buf_cstr(&probe))) continue;
+        if (found && sb.st_mtime <= newest) continue;
+        newest = sb.st_mtime;
+        found = true;
+        buf_clear(out);
+        buf_str(out, buf_cstr(&path));
+    }
+    closedir(d);
+    buf_deinit(&path);
+    buf_deinit(&probe);
+    return found;
+}
+
+/* Looks for the name in the cache folder. */
+static bool find_cached(const char *cache, const char *name, buf *out)
+{
+    const lath_allocator *alloc = alloc_default();
+    bool found = false;
+    buf repo, part, ref;
+    buf_init(&repo, alloc, PATH_BYTES);
+    buf_init(&part, alloc, PATH_BYTES);
+    buf_init(&ref, alloc, PATH_BYTES);
+    file_join(&repo, cache, "models--");
+    for (const char *p = name; *p; p++) buf_str(&repo, *p == '/' ? "--" : (const char[]){*p, 0});
+    file_join(&part, buf_cstr(&repo), "refs/main");
+    if (file_read(&ref, buf_cstr(&part), REF_MAX_BYTES, NULL) == LATH_OK) {
+        while (ref.len > 0 &&
+               (ref.data[ref.len - 1] == '\n' || ref.data[ref.len - 1] == '\r' || ref.data[ref.len - 1] == ' '))
+            ref.len--;
+        file_join(&part, buf_cstr(&repo), "snapshots");
+        file_join(out, buf_cstr(&part), buf_cstr(&ref));
+        found = ref.len > 0 && !memchr(ref.data, '/', ref.len) && file_is_dir(buf_cstr(out));
+    }
+    if (!found) {
+        file_join(&part, buf_cstr(&repo), "snapshots");
+        found = newest_snapshot(buf_cstr(&part), out);
+    }
+    buf_deinit(&repo);
+    buf_deinit(&part);
+    buf_deinit(&ref);
+    return found;
+}
+
+lath_status model_path_find(const char *name, buf *out, lath_error *err)
+{
+    const char *models = env("LATH_MODELS"), *slash;
+    lath_status st = LATH_OK;
+    buf cache;
+    if (!name || !*name) return err_set(err, LATH_ERR_USAGE, "-m: no model given (a model folder or a hub name)");
+    buf_clear(out);
+    if (exists(name)) {
+        buf_str(out, name);
+        (void)buf_cstr(out);
+        return buf_status(out, err);
+    }
+    if (!is_hub_name(name))
+        return err_set(err, LATH_ERR_NOT_FOUND, "%s: no such model: no file or folder of this path", name);
+    if (models) {
+        file_join(out, models, name);
+        if (exists(buf_cstr(out))) return buf_status(out, err);
+        slash = strchr(name, '/');
+        if (slash) {
+            file_join(out, models, slash + 1);
+            if (exists(buf_cstr(out))) return buf_status(out, err);
+        }
+    }
+    buf_init(&cache, alloc_default(), PATH_BYTES);
+    const bool have_cache = cache_dir(&cache);
+    if (!have_cache || !find_cached(buf_cstr(&cache), name, out)) {
+        st = err_set(
+            err, LATH_ERR_NOT_FOUND,
+            "%s: no such model: no folder of this path, not in LATH_MODELS (%s), not in the Hugging Face cache (%s)",
+            name, models ? models : "not set", have_cache ? buf_cstr(&cache) : "none");
+    }
+    (void)buf_cstr(out);
+    buf_deinit(&cache);
+    return st == LATH_OK ? buf_status(out, err) : st;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * options.h: the commands and options of the program as tables (cmds.def, options.def) and their parser. Options and
+ * arguments may be mixed; `--` ends the options; `--name=V`, `--name V`, `-nV`, `-n V` and clusters of short flags are
+ * taken; a name is never abbreviated. A single value given twice: the last one counts. `--config FILE` holds the same
+ * names; what the command line gives replaces what the file gives.
+ */
+#ifndef LATH_CLI_OPTIONS_H
+#define LATH_CLI_OPTIONS_H
+
+#include "base/arena.h"
+#include "lath/lath.h"
+
+#include <stdbool.h>
+
+enum option_group {
+    GROUP_MODEL = 1 << 0,
+    GROUP_SEARCH = 1 << 1,
+    GROUP_TOKENIZE = 1 << 2,
+    GROUP_INFO = 1 << 3,
+    GROUP_EMBED = 1 << 4,
+    GROUP_TEXT = 1 << 5,
+    GROUP_JSON = 1 << 6,
+    GROUP_FORMAT = 1 << 7,
+    GROUP_OUTPUT = 1 << 8,
+    GROUP_COMMON = 1 << 9,
+    GROUP_HELP = 1 << 10 /* --help of a command that takes no other option */
+};
+
+typedef struct string_list {
+    const char **items; /* [n], in the arena; strings borrowed */
+    size_t n;
+    size_t capacity;
+} string_list;
+
+enum output_format { FORMAT_DEFAULT, FORMAT_JSONL, FORMAT_JSON, FORMAT_NPY, FORMAT_F32, FORMAT_TEXT };
+enum device { DEVICE_AUTO, DEVICE_CPU, DEVICE_GPU };
+
+/* What the user asked for. Strings are NULL and numbers 0 when not given. */
+typedef struct options {
+    arena arena;      /* lists, strings of --config */
+    string_list args; /* what is no option */
+    const char *model, *config, *field, *output, *corpus, *index;
+    const char *prompt, *prompt_text, *corpus_prompt, *corpus_prompt_text;
+    string_list files, queries;
+    int64_t threads, dim, max_len, batch_tokens, top_k;
+    int pooling, isa, precision; /* of lath.h */
+    int device, format;          /* enum device, enum output_format */
+    int verbose;
+    bool quiet, help, lossy, json, jsonl, no_normalize, no_truncate, ids, tokens, offsets, no_special, decode,
+        keep_special, tensors;
+} options;
+
+typedef struct option_choice {
+    const char *name; /* NULL ends the list */
+    int value;
+} option_choice;
+
+enum option_kind { OPTION_FLAG, OPTION_COUNT, OPTION_STR, OPTION_LIST, OPTION_INT, OPTION_CHOICE };
+
+typedef struct option_row {
+    unsigned group;
+    char short_name; /* 0: none */
+    const char *name;
+    enum option_kind kind;
+    size_t field; /* offset in options */
+    const char *metavar;
+    int64_t min, max;
+    const option_choice *choices;
+    const char *help;
+} option_row;
+
+typedef struct command_row {
+    const char *name;
+    lath_status (*run)(options *o, lath_error *err);
+    unsigned groups;
+    const char *args, *title, *description, *examples;
+} command_row;
+
+/* Tables; the last row has name NULL. */
+extern const option_row option_rows[];
+extern const command_row command_rows[];
+
+/* NULL when there is none. */
+const command_row *command_find(const char *name);
+/* The name of the table that is nearest to what was typed, or NULL when none is near. */
+const char *command_near(const char *name);
+
+void options_init(options *o);
+void options_deinit(options *o);
+/* argv: what follows the command's name. Strings of argv are borrowed. LATH_ERR_USAGE; LATH_ERR_NOT_FOUND, _FORMAT for
+ * the --config file. */
+lath_status options_parse(options *o, const command_row *cmd, int argc, char **argv, lath_error *err);
+
+#define COMMAND(name, groups, args, title, description, examples) lath_status cmd_##name(options *o, lath_error *err);
+#include "cmds.def"
+#undef COMMAND
+
+#endif

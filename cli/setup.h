@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * setup.h: runtime, model and embedder as the options ask for them, with their log lines on stderr; and the call that
+ * embeds a chunk of texts.
+ */
+#ifndef LATH_CLI_SETUP_H
+#define LATH_CLI_SETUP_H
+
+#include "base/buf.h"
+#include "options.h"
+#include "progress.h"
+#include "texts.h"
+
+typedef struct setup {
+    const options *o;
+    lath_runtime *rt;
+    lath_model *model;   /* or */
+    lath_tokenizer *tok; /* opened alone */
+    buf path;            /* of the model */
+} setup;
+
+/* Runtime and model. LATH_ERR_UNSUPPORTED for --device gpu: this build computes on the CPU. */
+lath_status setup_model(setup *s, const options *o, lath_error *err);
+/* Runtime and the tokenizer alone: also of a folder without weights. */
+lath_status setup_tokenizer(setup *s, const options *o, lath_error *err);
+void setup_close(setup *s); /* a zeroed one is allowed */
+
+/* An embedder with everything that can be counted about what it did. */
+typedef struct embed_job {
+    const setup *s;
+    lath_embedder *embedder;
+    progress *progress;
+    int64_t dim;
+    float *vectors;             /* [capacity, dim] of the last chunk */
+    lath_embed_result *results; /* [capacity] */
+    size_t capacity;
+    uint64_t n_texts, n_tokens, n_truncated;
+    int32_t longest; /* tokens of the longest text */
+    double seconds;  /* inside lath_embed */
+} embed_job;
+
+/* The options of lath_embed that the command line asks for; prompt is left to the caller. */
+void setup_embed_options(const options *o, lath_embed_options *out);
+/* eo->progress is set to `p`, which must outlive the job. */
+lath_status embed_job_open(embed_job *j, const setup *s, lath_embed_options *eo, progress *p, lath_error *err);
+/* Vectors of the chunk into j->vectors. A text at fault is named by its place. */
+lath_status embed_job_run(embed_job *j, const text_chunk *c, lath_error *err);
+/* Tells on stderr how many texts were cut, unless -q. */
+void embed_job_notes(const embed_job *j);
+void embed_job_close(embed_job *j); /* a zeroed one is allowed */
+
+#endif

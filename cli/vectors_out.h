@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vectors_out.h: embeddings in the formats of `lath embed`.
+ *   jsonl, json   {"index":0,"embedding":[...],"tokens":7,"truncated":false}; numbers read back as the same f32
+ *   npy           NumPy format 1.0, '<f4', [n, d], C order (numpy.lib.format)
+ *   f32           bare little-endian f32, row after row
+ *   text          numbers with blanks between, a line a text
+ *   preview       for people: the first and last numbers and the text's begin
+ */
+#ifndef LATH_CLI_VECTORS_OUT_H
+#define LATH_CLI_VECTORS_OUT_H
+
+#include "output.h"
+#include "texts.h"
+
+enum vectors_format { VECTORS_JSONL, VECTORS_JSON, VECTORS_NPY, VECTORS_F32, VECTORS_TEXT, VECTORS_PREVIEW };
+
+typedef struct vectors_out {
+    output *out;
+    enum vectors_format format;
+    int64_t d;
+    uint64_t n; /* written so far */
+} vectors_out;
+
+lath_status vectors_begin(vectors_out *v, output *out, enum vectors_format format, int64_t d, lath_error *err);
+/* One text's vector: row [d]. `text` is used by the preview. */
+lath_status vectors_add(vectors_out *v, const float *row, const lath_embed_result *result, lath_text text,
+                        lath_error *err);
+/* Ends the document; the output is the caller's to close. */
+lath_status vectors_end(vectors_out *v, lath_error *err);
+
+/* The begin of a text on one line, in double quotes, at most `cells` characters. */
+void put_excerpt(buf *b, lath_text text, size_t cells);
+
+#endif

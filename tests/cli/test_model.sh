@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+# test_model.sh: where models are looked for, what is refused, `lath info`, `lath similarity`.
+. "$2/cli/lib.sh"
+run embed -q -m "$MODEL" water; cp "$T/out" "$T/want"
+found() { exit_is 0; check "the model is found" cmp -s "$T/want" "$T/out"; }
+
+# a path
+mkdir -p "$T/Users/Željko and co"; ln -s "$MODEL" "$T/Users/Željko and co/it's a model"
+run embed -q -m "$T/Users/Željko and co/it's a model" water; found
+run embed -q -m "$MODEL/" water; found
+
+# LATH_MODELS
+mkdir -p "$T/models/org"; ln -s "$MODEL" "$T/models/org/one"; ln -s "$MODEL" "$T/models/two"
+LATH_MODELS=$T/models; export LATH_MODELS
+run embed -q -m org/one water; found
+run embed -q -m two water; found
+run embed -q -m any/two water; found
+run embed -q -m org/none water; fails_with 3 'org/none: no such model'; err_has "$T/models"
+unset LATH_MODELS
+run embed -q -m org/one water; fails_with 3 'LATH_MODELS (not set)'
+
+# the Hugging Face cache
+hub=$T/hf/hub/models--org--three
+mkdir -p "$hub/snapshots" "$hub/refs"
+ln -s "$MODEL" "$hub/snapshots/0123abcd"; ln -s "$GOLDEN/cls_norm_bge" "$hub/snapshots/ffff0000"
+printf '0123abcd' >"$hub/refs/main"
+HF_HOME=$T/hf; export HF_HOME; run embed -q -m org/three water; found; unset HF_HOME
+HF_HUB_CACHE=$T/hf/hub; export HF_HUB_CACHE; run embed -q -m org/three water; found
+printf '0123abcd\n' >"$hub/refs/main"; run embed -q -m org/three water; found
+rm "$hub/refs/main" "$hub/snapshots/ffff0000"; run embed -q -m org/three water; found
+unset HF_HUB_CACHE
+mkdir -p "$T/.cache/huggingface"; ln -s "$T/hf/hub" "$T/.cache/huggingface/hub"; run embed -q -m org/three water; found
+XDG_CACHE_HOME=$T/.cache; export XDG_CACHE_HOME; run embed -q -m org/three water; found; unset XDG_CACHE_HOME
+
+# refusals
+run embed -m "$T/none" water; fails_with 3 'none: no such model'
+run embed -m ../none/x water; fails_with 3 'no such model'
+run embed -m '' water; fails_with 2 'model'
+mkdir "$T/empty"; run embed -m "$T/empty" water; fails_with 3 'empty'
+cp -r "$MODEL" "$T/cut"; chmod -R u+w "$T/cut"; head -c 1000 "$MODEL/model.safetensors" >"$T/cut/model.safetensors"
+run embed -m "$T/cut" water; fails_with 3 'model.safetensors'
+rm "$T/cut/model.safetensors"; run embed -m "$T/cut" water; fails_with 3 'model.safetensors'
+cp -r "$MODEL" "$T/other"; chmod -R u+w "$T/other"
+sed 's/"model_type": "bert"/"model_type": "mamba"/' "$MODEL/config.json" >"$T/other/config.json"
+run embed -m "$T/other" water; fails_with 4 'mamba'
+sed 's/"absolute"/"relative_key"/' "$MODEL/config.json" >"$T/other/config.json"
+run embed -m "$T/other" water; fails_with 4 'relative_key'
+sed 's/"hidden_size": 30/"hidden_size": 30,/; s/,,/,/' "$MODEL/config.json" | sed '$d' >"$T/other/config.json"
+run embed -m "$T/other" water; fails_with 3 'config.json'
+
+# info
+run info -m "$MODEL"; exit_is 0; err_empty; out_has '^architecture  *bert$'; out_has '^window  *40 tokens$'
+out_has '30 numbers, pooling mean, length 1'
+run info -m "$MODEL" --json -t 2; exit_is 0; out_lines 1
+for m in '"architecture":"bert"' '"layers":2' '"heads":3' '"d_model":30' '"d_ff":37' '"vocab_size":200' '"max_tokens":40' '"d_embedding":30' '"pooling":"mean"' \
+    '"normalized":true' '"weights_dtype":"F32"' '"threads":2' '"prompts":{}' '"default_prompt":null'; do out_has "$m"; done
+out_has "\"file_bytes\":$(wc -c <"$MODEL/model.safetensors"),"
+run info -m "$GOLDEN/prompts_included" --json
+out_has '"prompts":{"query":"query: ","document":"A passage to read: ","glued":"un"},"default_prompt":"query"'
+run info -m "$MODEL" --isa ref --json; out_has '"isa":"ref"'
+run info -m "$MODEL" --tensors; out_has 'embeddings.word_embeddings.weight \[200, 30\]'
+run info -m "$MODEL" --tensors --json
+out_has '{"name":"[a-z.]*embeddings.word_embeddings.weight","dtype":"F32","shape":\[200,30\],"bytes":24000,"used":true}'
+
+# similarity
+run similarity -m "$MODEL" water water river --json; exit_is 0
+out_has '^{"similarity":\[\[1,1,[-0-9.]*\],\[1,1,[-0-9.]*\],\[[-0-9.]*,[-0-9.]*,1\]\]}$'
+run similarity -m "$MODEL" water river; exit_is 0; out_lines 3; out_has '1.0000'
+feed 'water\nriver\n' similarity -m "$MODEL" --json; out_has '^{"similarity":\[\[1,'
+run similarity -m "$MODEL" water "$(printf 'water %.0s' $(seq 1 60))" --no-truncate; fails_with 5 'text 2'
+run similarity -m "$GOLDEN/last_silu" water water --json; exit_is 0; out_is '{"similarity":[[1,1],[1,1]]}\n'
+finish
