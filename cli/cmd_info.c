@@ -15,28 +15,22 @@
 typedef struct facts {
     const lath_model *model;
     lath_model_info m;
-    uint64_t embedder_bytes;
     const char *isa;
     int32_t threads;
 } facts;
 
 static lath_status gather(facts *f, const setup *s, lath_error *err)
 {
-    lath_embedder *e;
     *f = (facts){.model = s->model,
                  .m = {.struct_size = sizeof(lath_model_info)},
                  .isa = lath_runtime_isa(s->rt),
                  .threads = lath_runtime_threads(s->rt)};
-    TRY(lath_model_get_info(s->model, &f->m, err));
-    TRY(lath_embedder_create(s->model, NULL, &e, err));
-    f->embedder_bytes = lath_embedder_bytes(e);
-    lath_embedder_destroy(e);
-    return LATH_OK;
+    return lath_model_get_info(s->model, &f->m, err);
 }
 
 static const char *pooling_name(lath_pooling p)
 {
-    static const char *const names[] = {"auto", "cls", "mean", "last", "max", "mean_sqrt_len", "concat"};
+    static const char *const names[] = {"auto", "cls", "mean", "last", "max", "mean_sqrt_len", "weighted_mean", "concat"};
     return (size_t)p < sizeof(names) / sizeof(names[0]) ? names[p] : "other";
 }
 
@@ -111,7 +105,7 @@ static lath_status print_json(buf *b, const facts *f, bool tensors, lath_error *
     number(b, "unused_tensors", (uint64_t)m->n_unused);
     number(b, "file_bytes", m->file_bytes);
     number(b, "private_bytes", m->private_bytes);
-    number(b, "embedder_bytes", f->embedder_bytes);
+    number(b, "batch_bytes", m->batch_bytes);
     member(b, "isa", f->isa);
     number(b, "threads", (uint64_t)f->threads);
     TRY(put_prompts(b, f, err));
@@ -192,8 +186,8 @@ static lath_status print_table(buf *b, const facts *f, bool tensors, lath_error 
     TRY(table_prompts(b, f, err));
     row(b, "weights", "%s, %.1f M parameters, %d tensors (%d unused), %s in files", m->weights,
         (double)m->n_params / 1e6, (int)m->n_tensors, (int)m->n_unused, size_text(m->file_bytes, a));
-    row(b, "memory", "files mapped, beside them %s for the model and %s for a stream of calls",
-        size_text(m->private_bytes, c), size_text(f->embedder_bytes, d));
+    row(b, "memory", "files mapped, beside them %s for the model and %s for a full batch",
+        size_text(m->private_bytes, c), size_text(m->batch_bytes, d));
     row(b, "kernels", "%s, %d thread%s", f->isa, (int)f->threads, f->threads == 1 ? "" : "s");
     return tensors ? table_tensors(b, f, err) : LATH_OK;
 }

@@ -119,6 +119,7 @@ typedef struct lath_model_info {
     uint64_t n_params;       /* elements of the tensors that are used */
     uint64_t file_bytes;     /* of the weight files */
     uint64_t private_bytes;  /* memory that the model holds beside the map (tokenizer, small vectors, copies) */
+    uint64_t batch_bytes;    /* working memory that an embedder takes for a full batch of the default size */
     int32_t n_prompts;
     const char *default_prompt; /* name or NULL */
     uint64_t fingerprint[2];    /* changes when weights, configuration or tokenizer change */
@@ -212,8 +213,8 @@ typedef struct lath_embed_options {
 } lath_embed_options;
 #define LATH_EMBED_OPTIONS_INIT {sizeof(lath_embed_options), LATH_POOLING_AUTO, 1, 0, NULL, NULL, 0, 0, 0, NULL, NULL}
 
-/* Takes all its working memory at once; lath_embed allocates only where a text needs more tokens than any before it. Strings of the
- * options are copied. The model must outlive it. */
+/* Its working memory grows with the largest batch seen and is then used again: a lath_embed that is no larger than one before it allocates
+ * nothing. Strings of the options are copied. The model must outlive it. */
 LATH_API lath_status lath_embedder_create(const lath_model *model, const lath_embed_options *opts, lath_embedder **out, lath_error *err);
 LATH_API void lath_embedder_destroy(lath_embedder *e); /* NULL is allowed */
 /* Length of its vectors. */

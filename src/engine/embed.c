@@ -31,8 +31,8 @@ struct lath_embedder {
     tok_encoding enc;
     buf text; /* prompt + text */
     packer pack;
-    float *block;
-    size_t block_floats;
+    float *block, *pooled[2];
+    size_t block_bytes;
     int64_t block_tok, block_seq; /* that the block is large enough for */
     stream stream;
 };
@@ -148,7 +148,7 @@ void lath_embedder_destroy(lath_embedder *e)
 {
     if (!e) return;
     const lath_allocator *alloc = &e->model->rt->alloc;
-    alloc_release(alloc, e->block, e->block_floats * sizeof(float));
+    alloc_release(alloc, e->block, e->block_bytes);
     alloc_release(alloc, e->prompt, e->prompt_len + 1);
     packer_deinit(&e->pack);
     buf_deinit(&e->text);
@@ -161,19 +161,37 @@ int64_t lath_embedder_dim(const lath_embedder *e) { return e->dim; }
 
 uint64_t lath_embedder_bytes(const lath_embedder *e)
 {
-    return e->block_floats * sizeof(float) + e->pack.memory_bytes + e->scratch.total + e->text.cap + sizeof(*e) + e->enc.capacity * 4 * sizeof(int32_t);
+    return e->block_bytes + e->pack.memory_bytes + e->scratch.total + e->text.cap + sizeof(*e) + e->enc.capacity * 4 * sizeof(int32_t);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- one batch */
 
-static int64_t widest_step(const lath_embedder *e)
+/* The block's four parts, in floats, for n_tok tokens of n_seq texts whose pooled width is d_pooled. */
+enum { PART_STATE, PART_POOLED_A, PART_POOLED_B, PART_SCRATCH, N_PARTS };
+
+static lath_status block_parts(const lath_model *m, const stream *s, int64_t d_pooled, int64_t n_tok, int64_t n_seq, size_t parts[N_PARTS],
+                               size_t *bytes, lath_error *err)
 {
-    int64_t d = e->d_pooled;
-    for (int32_t i = 0; i < e->model->st.n_steps; i++) {
-        const st_step *s = &e->model->st.steps[i];
-        if (s->kind == ST_DENSE && s->d_out > d) d = s->d_out;
+    int64_t widest = d_pooled;
+    for (int32_t i = 0; i < m->st.n_steps; i++) {
+        const st_step *step = &m->st.steps[i];
+        if (step->kind == ST_DENSE && step->d_out > widest) widest = step->d_out;
     }
-    return d;
+    parts[PART_STATE] = m->arch.desc->state_floats(&m->arch, s->ops, n_tok);
+    parts[PART_POOLED_A] = parts[PART_POOLED_B] = s->ops->view_floats(n_seq, widest);
+    parts[PART_SCRATCH] = s->ops->scratch_floats(s, n_tok > n_seq ? n_tok : n_seq);
+    size_t floats = 0;
+    for (int i = 0; i < N_PARTS; i++) {
+        if (!size_add(floats, parts[i], &floats)) return err_nomem(err, SIZE_MAX);
+    }
+    return size_mul(floats, sizeof(float), bytes) ? LATH_OK : err_nomem(err, SIZE_MAX);
+}
+
+uint64_t embed_batch_bytes(const lath_model *m)
+{
+    size_t parts[N_PARTS], bytes;
+    const stream s = {.ops = m->rt->ops, .pool = m->rt->pool, .kern = &m->rt->kern};
+    return block_parts(m, &s, m->d_pooled, BATCH_TOKENS_DEFAULT, BATCH_TOKENS_DEFAULT / 16, parts, &bytes, NULL) == LATH_OK ? bytes : 0;
 }
 
 static lath_status grow_block(lath_embedder *e, int64_t n_tok, int64_t n_seq, lath_error *err)
@@ -181,26 +199,21 @@ static lath_status grow_block(lath_embedder *e, int64_t n_tok, int64_t n_seq, la
     if (n_tok <= e->block_tok && n_seq <= e->block_seq) return LATH_OK;
     if (n_tok < e->block_tok) n_tok = e->block_tok;
     if (n_seq < e->block_seq) n_seq = e->block_seq;
-    const backend_ops *ops = e->stream.ops;
-    const arch_desc *d = e->model->arch.desc;
-    size_t parts[] = {d->state_floats(&e->model->arch, ops, n_tok), ops->view_floats(n_seq, widest_step(e)), ops->view_floats(n_seq, widest_step(e)),
-                      ops->scratch_floats(&e->stream, n_tok > n_seq ? n_tok : n_seq)};
-    size_t floats = 0, bytes;
-    for (int i = 0; i < 4; i++) {
-        if (!size_add(floats, parts[i], &floats)) return err_nomem(err, SIZE_MAX);
-    }
-    if (!size_mul(floats, sizeof(float), &bytes)) return err_nomem(err, SIZE_MAX);
+    size_t parts[N_PARTS], bytes;
+    TRY(block_parts(e->model, &e->stream, e->d_pooled, n_tok, n_seq, parts, &bytes, err));
     const lath_allocator *alloc = &e->model->rt->alloc;
-    alloc_release(alloc, e->block, e->block_floats * sizeof(float));
-    e->block_floats = 0;
+    alloc_release(alloc, e->block, e->block_bytes);
+    e->block_bytes = 0;
     e->block_tok = e->block_seq = 0;
     e->block = alloc_bytes(alloc, bytes, ALIGN);
     if (!e->block) return err_nomem(err, bytes);
     memset(e->block, 0, bytes);
-    e->block_floats = floats;
+    e->block_bytes = bytes;
     e->block_tok = n_tok;
     e->block_seq = n_seq;
-    e->stream.scratch = e->block + parts[0] + parts[1] + parts[2];
+    e->pooled[0] = e->block + parts[PART_STATE];
+    e->pooled[1] = e->pooled[0] + parts[PART_POOLED_A];
+    e->stream.scratch = e->pooled[1] + parts[PART_POOLED_B];
     e->stream.scratch_tok = n_tok > n_seq ? n_tok : n_seq;
     return LATH_OK;
 }
@@ -237,14 +250,13 @@ static lath_status compute(lath_embedder *e, float *vectors)
     const batch *b = &e->pack.b;
     const fwd f = {&e->stream, b, NULL};
     const backend_ops *ops = e->stream.ops;
-    float *pooled_a = e->block + m->arch.desc->state_floats(&m->arch, ops, e->block_tok), *pooled_b = pooled_a + ops->view_floats(e->block_seq, widest_step(e));
-    view hidden, out, pooled = ops->make_view(pooled_a, b->n_seq, e->d_pooled);
+    view hidden, out, pooled = ops->make_view(e->pooled[0], b->n_seq, e->d_pooled);
     TRY(m->arch.desc->forward((arch_model *)&m->arch, &f, e->block, &hidden));
     for (int32_t i = 0; i < e->n_modes; i++) {
         op_pool p = {e->modes[i], hidden, ops->slice(pooled, i * hidden.d, hidden.d), b->start, e->pool_skip};
         TRY(ops->pool(&e->stream, &p));
     }
-    TRY(run_steps(e, &f, pooled, pooled_b, &out));
+    TRY(run_steps(e, &f, pooled, e->pooled[1], &out));
     TRY(ops->read_rows(&e->stream, out, 0, b->n_seq, vectors));
     return LATH_OK;
 }

@@ -88,6 +88,9 @@ bool st_pooling_mode(lath_pooling p, kern_pool_mode *out);
 /* Hash over configuration, tokenizer and samples of the weights. */
 lath_status model_fingerprint(const lath_model *m, uint64_t out[2], lath_error *err);
 
+/* Working memory of an embedder for a full batch of texts of 16 tokens. */
+uint64_t embed_batch_bytes(const lath_model *m);
+
 /* A packed batch of token sequences, its arrays grown on demand and reused (batch.c). */
 typedef struct packer {
     const lath_allocator *alloc;

@@ -52,6 +52,7 @@ lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, 
         .pooling = st_public_pooling(&model->st),
         .normalized = model->normalized,
         .private_bytes = model->mem.total + tok_private_bytes(model->tokenizer.tok) + sizeof(*model),
+        .batch_bytes = embed_batch_bytes(model),
         .n_prompts = model->st.n_prompts,
         .default_prompt = model->st.default_prompt,
     };

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * kern_ref_map.c: the elementwise functions, through the C library.
+ * kern_ref_map.c: the elementwise functions, through the C library; products of several steps in double, so that the result is rounded once.
  *
  * GELU(x) = x Phi(x) (Hendrycks & Gimpel 2016), Phi(x) = erfc(-x / sqrt 2) / 2, which keeps the relative accuracy of the negative tail.
- * GELU_TANH(x) = x (1 + tanh u) / 2 = x sigmoid(2u), u = sqrt(2 / pi) (x + 0.044715 x^3). At -inf they and SILU take their limit, -0. */
+ * GELU_TANH(x) = x (1 + tanh u) / 2 = x / (1 + exp(-2u)), u = sqrt(2 / pi) (x + 0.044715 x^3). At -inf they and SILU take their limit, -0. */
 #include <math.h>
 
 #include "kern/ref/kern_ref.h"
 
 static float ref_sigmoid(float x)
 {
-    float e = expf(-fabsf(x)); /* at most 1: never overflows, and small results keep their accuracy */
-    return (x < 0.0f ? e : 1.0f) / (1.0f + e);
+    return (float)(1.0 / (1.0 + exp(-(double)x)));
 }
 
 static float ref_gelu(float x)
@@ -21,14 +20,21 @@ static float ref_gelu(float x)
 
 static float ref_gelu_tanh(float x)
 {
+    const double v = (double)x, u2 = 1.59576912160573071176 * (v + 0.044715 * v * v * v);
     if (x == -INFINITY) return -0.0f;
-    return x * ref_sigmoid(1.5957691216057308f * (x + 0.044715f * x * x * x));
+    return (float)(v / (1.0 + exp(-u2)));
 }
 
 static float ref_silu(float x)
 {
     if (x == -INFINITY) return -0.0f;
-    return x * ref_sigmoid(x);
+    return (float)((double)x / (1.0 + exp(-(double)x)));
+}
+
+/* tanhf of glibc errs by 2.02 ulp. */
+static float ref_tanh(float x)
+{
+    return (float)tanh((double)x);
 }
 
 static float ref_relu(float x) { return x < 0.0f ? 0.0f : x; /* NaN stays */ }
@@ -45,7 +51,7 @@ void kern_ref_map(kern_fn fn, size_t n, const float *x, float *y)
     case KERN_FN_GELU: ref_apply(ref_gelu, n, x, y); break;
     case KERN_FN_GELU_TANH: ref_apply(ref_gelu_tanh, n, x, y); break;
     case KERN_FN_SILU: ref_apply(ref_silu, n, x, y); break;
-    case KERN_FN_TANH: ref_apply(tanhf, n, x, y); break;
+    case KERN_FN_TANH: ref_apply(ref_tanh, n, x, y); break;
     case KERN_FN_SIGMOID: ref_apply(ref_sigmoid, n, x, y); break;
     case KERN_FN_EXP: ref_apply(expf, n, x, y); break;
     case KERN_FN_NONE:
