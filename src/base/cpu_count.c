@@ -45,7 +45,8 @@ static int32_t quota_v2(char *group, int32_t most)
         char path[1200], text[64];
         long quota, period;
         snprintf(path, sizeof(path), "/sys/fs/cgroup%s/cpu.max", strcmp(group, "/") == 0 ? "" : group);
-        if (read_text(path, text, sizeof(text)) && sscanf(text, "%ld %ld", &quota, &period) == 2) most = quota_cpus(quota, period, most);
+        if (read_text(path, text, sizeof(text)) && sscanf(text, "%ld %ld", &quota, &period) == 2)
+            most = quota_cpus(quota, period, most);
         char *slash = strrchr(group, '/');
         if (!slash || group[1] == 0) return most;
         slash[slash == group] = 0;
@@ -56,8 +57,9 @@ static int32_t quota_v1(int32_t most)
 {
     char a[64], b[64];
     long quota, period;
-    if (read_text("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", a, sizeof(a)) && read_text("/sys/fs/cgroup/cpu/cpu.cfs_period_us", b, sizeof(b)) &&
-        sscanf(a, "%ld", &quota) == 1 && sscanf(b, "%ld", &period) == 1)
+    if (read_text("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", a, sizeof(a)) &&
+        read_text("/sys/fs/cgroup/cpu/cpu.cfs_period_us", b, sizeof(b)) && sscanf(a, "%ld", &quota) == 1 &&
+        sscanf(b, "%ld", &period) == 1)
         return quota_cpus(quota, period, most);
     return most;
 }
@@ -70,7 +72,8 @@ int32_t pool_default_threads(void)
     char text[4096];
     if (read_text("/proc/self/cgroup", text, sizeof(text))) {
         char *line = strstr(text, "0::"), group[1024];
-        if (line && (line == text || line[-1] == '\n') && sscanf(line + 3, "%1023[^\n]", group) == 1 && group[0] == '/') n = quota_v2(group, n);
+        if (line && (line == text || line[-1] == '\n') && sscanf(line + 3, "%1023[^\n]", group) == 1 && group[0] == '/')
+            n = quota_v2(group, n);
     }
     n = quota_v1(n);
 #endif

@@ -8,7 +8,8 @@
 
 #include "base/utf8.h"
 
-#define STATUS(num, name, text, http, code) _Static_assert(LATH_##name == (num), "lath_core.h and status.def disagree: " #name);
+#define STATUS(num, name, text, http, code) \
+    _Static_assert(LATH_##name == (num), "lath_core.h and status.def disagree: " #name);
 #include "base/status.def"
 #undef STATUS
 
@@ -52,8 +53,10 @@ static void tidy(char *msg, size_t cap)
     for (size_t i = 0; i < n;) {
         uint32_t cp;
         size_t len = utf8_decode(msg + i, n - i, &cp);
-        if (len == 0 && n == cap - 1 && n - i < 4 && (unsigned char)msg[i] >= 0xC0) n = i;
-        else if (len == 0 || cp < 0x20 || cp == 0x7F) msg[i] = '?';
+        if (len == 0 && n == cap - 1 && n - i < 4 && (unsigned char)msg[i] >= 0xC0)
+            n = i;
+        else if (len == 0 || cp < 0x20 || cp == 0x7F)
+            msg[i] = '?';
         i += len ? len : 1;
     }
     msg[n] = 0;

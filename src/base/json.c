@@ -39,7 +39,7 @@ typedef struct builder {
     const char *name, *text;
     size_t n, line_at; /* bytes up to which lines are counted */
     uint32_t line;
-    bool at_end; /* yajl has had all of the text: its offsets are no longer into it */
+    bool at_end;     /* yajl has had all of the text: its offsets are no longer into it */
     size_t root_end; /* bytes up to the end of the root value */
     int depth, max_depth;
     level *levels; /* [max_depth] */
@@ -111,7 +111,8 @@ static int add_key(builder *b, level *l, const json_value *v)
     if (l->has_map) {
         if ((b->st = map_add(&l->keys, v->key, v->key_len, 0, &existed, b->err)) != LATH_OK) return 0;
     } else {
-        for (const json_value *m = c->u.items.first; m && !existed; m = m->next) existed = same_key(m, v->key, v->key_len);
+        for (const json_value *m = c->u.items.first; m && !existed; m = m->next)
+            existed = same_key(m, v->key, v->key_len);
     }
     if (existed) return FAIL(b, LATH_ERR_FORMAT, "%s: line %u: duplicate key \"%.80s\"", b->name, v->line, v->key);
     return 1;
@@ -196,7 +197,8 @@ static int on_number(void *ctx, const char *s, size_t n)
     if (!v) return 0;
     if (!parse_int(s, n, &v->u.integer)) {
         char text[128];
-        if (n >= sizeof(text)) return FAIL(b, LATH_ERR_FORMAT, "%s: line %u: a number of %zu characters", b->name, v->line, n);
+        if (n >= sizeof(text))
+            return FAIL(b, LATH_ERR_FORMAT, "%s: line %u: a number of %zu characters", b->name, v->line, n);
         memcpy(text, s, n);
         text[n] = 0;
         v->kind = JSON_REAL;
@@ -299,7 +301,8 @@ static const json_tap *find_tap(const builder *b)
 
 static int on_open(builder *b, json_kind kind)
 {
-    if (b->depth >= b->max_depth) return FAIL(b, LATH_ERR_FORMAT, "%s: line %u: nested deeper than %d", b->name, line_now(b), b->max_depth);
+    if (b->depth >= b->max_depth)
+        return FAIL(b, LATH_ERR_FORMAT, "%s: line %u: nested deeper than %d", b->name, line_now(b), b->max_depth);
     const json_tap *tap = b->tap ? NULL : find_tap(b);
     json_value *v = add_value(b, kind);
     if (!v) return 0;
@@ -359,8 +362,10 @@ static void link_block(builder *b, block *p)
 
 static void unlink_block(builder *b, block *p)
 {
-    if (p->prev) p->prev->next = p->next;
-    else b->blocks = p->next;
+    if (p->prev)
+        p->prev->next = p->next;
+    else
+        b->blocks = p->next;
     if (p->next) p->next->prev = p->prev;
 }
 
@@ -404,7 +409,8 @@ static lath_status grammar_error(builder *b)
     unsigned char *msg = yajl_get_error(b->parser, 0, (const unsigned char *)b->text, b->n);
     if (!msg) return err_nomem(b->err, 256);
     size_t n = strcspn((char *)msg, "\n");
-    lath_status st = err_set(b->err, LATH_ERR_FORMAT, "%s: line %u: byte %zu: not JSON: %.*s", b->name, line, at, (int)n, (char *)msg);
+    lath_status st = err_set(b->err, LATH_ERR_FORMAT, "%s: line %u: byte %zu: not JSON: %.*s", b->name, line, at,
+                             (int)n, (char *)msg);
     yajl_free_error(b->parser, msg);
     return st;
 }
@@ -413,12 +419,14 @@ static lath_status grammar_error(builder *b)
 static lath_status check_bytes(builder *b)
 {
     size_t at = utf8_first_invalid(b->text, b->n);
-    if (at < b->n) return err_set(b->err, LATH_ERR_FORMAT, "%s: line %u: byte %zu: not valid UTF-8", b->name, line_of(b, at), at);
+    if (at < b->n)
+        return err_set(b->err, LATH_ERR_FORMAT, "%s: line %u: byte %zu: not valid UTF-8", b->name, line_of(b, at), at);
     const char *control = b->n ? memchr(b->text, '\v', b->n) : NULL;
     if (b->n && !control) control = memchr(b->text, '\f', b->n);
     if (!control) return LATH_OK;
     at = (size_t)(control - b->text);
-    return err_set(b->err, LATH_ERR_FORMAT, "%s: line %u: byte %zu: not JSON: a control character", b->name, line_of(b, at), at);
+    return err_set(b->err, LATH_ERR_FORMAT, "%s: line %u: byte %zu: not JSON: a control character", b->name,
+                   line_of(b, at), at);
 }
 
 static lath_status check_rest(builder *b)
@@ -426,7 +434,8 @@ static lath_status check_rest(builder *b)
     size_t at = b->root_end;
     while (at < b->n && memchr(" \t\r\n", b->text[at], 4)) at++;
     if (at == b->n) return LATH_OK;
-    return err_set(b->err, LATH_ERR_FORMAT, "%s: line %u: byte %zu: text behind the JSON value", b->name, line_of(b, at), at);
+    return err_set(b->err, LATH_ERR_FORMAT, "%s: line %u: byte %zu: text behind the JSON value", b->name,
+                   line_of(b, at), at);
 }
 
 static lath_status run(builder *b)
@@ -446,7 +455,8 @@ static lath_status run(builder *b)
     return check_rest(b);
 }
 
-lath_status json_parse(arena *a, const char *name, const char *text, size_t n, const json_options *opts, json_value **out, lath_error *err)
+lath_status json_parse(arena *a, const char *name, const char *text, size_t n, const json_options *opts,
+                       json_value **out, lath_error *err)
 {
     size_t most = opts && opts->max_bytes ? opts->max_bytes : (size_t)64 << 20;
     if (n > most) return err_set(err, LATH_ERR_LIMIT, "%s: %zu bytes of JSON, at most %zu", name, n, most);
@@ -461,7 +471,8 @@ lath_status json_parse(arena *a, const char *name, const char *text, size_t n, c
     arena_init(&b.scratch, a->alloc);
     b.c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     b.levels = alloc_array(a->alloc, (size_t)b.max_depth, sizeof(level));
-    lath_status st = b.levels && b.c_locale != (locale_t)0 ? run(&b) : err_nomem(err, (size_t)b.max_depth * sizeof(level));
+    lath_status st =
+        b.levels && b.c_locale != (locale_t)0 ? run(&b) : err_nomem(err, (size_t)b.max_depth * sizeof(level));
     if (st == LATH_OK) *out = b.root;
     for (int d = 0; b.levels && d < b.depth; d++) {
         if (b.levels[d].has_map) map_deinit(&b.levels[d].keys);

@@ -29,7 +29,7 @@ void json_put_string(buf *b, const char *s, size_t n)
             buf_printf(b, "\\u%04x", c);
         }
     }
-    buf_append(b, s + from, n - from);
+    if (from < n) buf_append(b, s + from, n - from);
     buf_char(b, '"');
 }
 

@@ -197,14 +197,14 @@ def main():
         ("uint32_t", "uni_nfd_pool", pool), (stage_type(n1), "uni_nfd_1", n1), ("uint16_t", "uni_nfd_2", n2),
         (stage_type(c1), "uni_ccc_1", c1), ("uint8_t", "uni_ccc_2", c2),
     ]
-    h = head.format(name="unicode_tables.h") + "#ifndef LATH_BASE_UNICODE_TABLES_H\n#define LATH_BASE_UNICODE_TABLES_H\n\n#include <stdint.h>\n\n"
+    h = head.format(name="unicode_tables.h") + "#ifndef LATH_BASE_UNICODE_TABLES_H\n#define LATH_BASE_UNICODE_TABLES_H\n\n#include <stdint.h>\n\n/* clang-format off */\n"
     h += "enum {\n" + "".join(f"    {n} = 1 << {i}, /* {t.replace(chr(92) * 2, chr(92))} */\n" for i, (n, t) in enumerate(FLAGS)) + "};\n"
     h += f"enum {{ UNI_FLAGS_SHIFT = {f_shift}, UNI_LOWER_SHIFT = {l_shift}, UNI_NFD_SHIFT = {n_shift}, UNI_CCC_SHIFT = {c_shift} }};\n"
     h += f"/* The one character whose lower case is two: U+{lower_pool[0][0]:04X}; its index in uni_lower_2 is 255. */\n"
     h += f"enum {{ UNI_LOWER_TWO_1 = 0x{lower_pool[0][1][0]:X}, UNI_LOWER_TWO_2 = 0x{lower_pool[0][1][1]:X} }};\n\n"
     for ctype, name, values in arrays:
         h += f"extern const {ctype} {name}[{len(values)}];\n"
-    h += "\n#endif\n"
+    h += "/* clang-format on */\n\n#endif\n"
     def source(name, part):
         return (head.format(name=name) + '#include "base/unicode_tables.h"\n\n/* clang-format off */\n' +
                 "\n".join(c_array(*a) for a in part) + "/* clang-format on */\n")
