@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cpu_x86.c: CPUID leaves 1 and 7 (Intel SDM vol. 2A, CPUID) and the register states that the OS saves (XGETBV, vol. 1 ch. 13).
+ * cpu_x86.c: CPUID leaves 1 and 7 (Intel SDM vol. 2A, CPUID) and the register states that the OS saves (XGETBV, vol.
+ * 1 ch. 13).
  *
- * An extension counts only when both say so: a kernel that does not save ZMM or tile registers corrupts them at the next switch. */
+ * An extension counts only when both say so: a kernel that does not save ZMM or tile registers corrupts them at the
+ * next switch. */
 #include "kern/cpu_x86.h"
 
 #if defined(__x86_64__)

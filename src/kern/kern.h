@@ -4,17 +4,20 @@
  *
  * Token lanes. Activations of a packed batch of n_tok tokens and d features lie in panels of 16 tokens:
  *
- *     x[panel][feature][16]      token t is lane t % 16 of panel t / 16; panels are `stride` floats apart, 64-byte aligned
+ *     x[panel][feature][16]      token t is lane t % 16 of panel t / 16; panels are `stride` floats apart,
+ *                                64-byte aligned
  *
  * A vector lane is a token. Weights stay row-major [out, in] as they are in the file and are the broadcast operand:
  *
  *     y[p][n][lane] += w[n][k] * x[p][k][lane]
  *
- * so a result is the next product's input, norms and softmax never reduce across lanes, and each lane is computed alone, in one fixed order:
- * k rising, one accumulator. Hence the bits of a token do not depend on its lane, its panel, its neighbours or the number of threads.
+ * so a result is the next product's input, norms and softmax never reduce across lanes, and each lane is computed
+ * alone, in one fixed order: k rising, one accumulator. Hence the bits of a token do not depend on its lane, its
+ * panel, its neighbours or the number of threads.
  *
- * The last panel may hold fewer than 16 tokens (`last_lanes` 1..16). Lanes behind are not used by anyone; a kernel may compute, skip or
- * overwrite them, but never lets them reach another lane. Buffers of activations are zeroed once when they are made.
+ * The last panel may hold fewer than 16 tokens (`last_lanes` 1..16). Lanes behind are not used by anyone; a kernel
+ * may compute, skip or overwrite them, but never lets them reach another lane. Buffers of activations are zeroed once
+ * when they are made.
  *
  * Weights and bias pointers may have any alignment (a file decides); activations and scratch are 64-byte aligned.
  */
@@ -28,30 +31,41 @@
 
 enum { KERN_LANES = 16 };
 
-/* Elementwise functions; each <= 2 ulp of the true value where it is not near an exact zero of the function (GELU tails: absolute 1e-7).
- * GELU is x * Phi(x) with erf (Hendrycks & Gimpel 2016), GELU_TANH its tanh form. EXP is exactly 0 for -inf and below the smallest
- * subnormal's logarithm, inf above 88.73. NaN stays NaN. */
-typedef enum kern_fn { KERN_FN_NONE, KERN_FN_RELU, KERN_FN_GELU, KERN_FN_GELU_TANH, KERN_FN_SILU, KERN_FN_TANH, KERN_FN_SIGMOID, KERN_FN_EXP, KERN_FN_COUNT } kern_fn;
+/* Elementwise functions; each <= 2 ulp of the true value (SIGMOID and SILU, which divide by a rounded sum: 2.5), or
+ * within 1e-7 (GELU, GELU_TANH: the left tail) or 2^-120 (SILU left of -83). GELU is x * Phi(x) with erf (Hendrycks &
+ * Gimpel 2016), GELU_TANH its tanh form. EXP is exactly 0 for -inf and below the smallest subnormal's logarithm, inf
+ * above 88.73. NaN stays NaN. */
+typedef enum kern_fn {
+    KERN_FN_NONE,
+    KERN_FN_RELU,
+    KERN_FN_GELU,
+    KERN_FN_GELU_TANH,
+    KERN_FN_SILU,
+    KERN_FN_TANH,
+    KERN_FN_SIGMOID,
+    KERN_FN_EXP,
+    KERN_FN_COUNT
+} kern_fn;
 
 /* y[p][n][:] = fn(bias[n] + sum_k w[n][k] * x[p][k][:]) for panels p0 <= p < p1 and rows n0 <= n < n1.
  * The sum starts from the bias (0 without) and adds k = 0, 1, 2... in turn. */
 typedef struct kern_linear_args {
-    const void *w;      /* [rows, k] row-major */
-    dtype type;         /* F32, F16, BF16 */
-    int64_t w_stride;   /* bytes from row to row */
-    const float *bias;  /* [rows] or NULL */
-    const float *x;     /* panels [k][16] */
-    int64_t x_stride;   /* floats from panel to panel */
-    float *y;           /* panels; row n at y + p * y_stride + n * 16 */
+    const void *w;     /* [rows, k] row-major */
+    dtype type;        /* F32, F16, BF16 */
+    int64_t w_stride;  /* bytes from row to row */
+    const float *bias; /* [rows] or NULL */
+    const float *x;    /* panels [k][16] */
+    int64_t x_stride;  /* floats from panel to panel */
+    float *y;          /* panels; row n at y + p * y_stride + n * 16 */
     int64_t y_stride;
     int64_t k, n0, n1, p0, p1;
     int32_t last_lanes; /* lanes in use of panel p1 - 1 */
     kern_fn fn;
-    float *scratch;     /* table->linear_scratch(k) floats of this worker */
+    float *scratch; /* table->linear_scratch floats of this worker */
 } kern_linear_args;
 
-/* y = (v - mean(v)) / sqrt(var(v) + eps) * gamma + beta over the d features of each lane, v = x + r (Ba et al. 2016); mean and variance in
- * two passes. x, r, y: panels p0..p1. r may be NULL. y may be x or r. */
+/* y = (v - mean(v)) / sqrt(var(v) + eps) * gamma + beta over the d features of each lane, v = x + r (Ba et al. 2016);
+ * mean and variance in two passes. x, r, y: panels p0..p1. r may be NULL. y may be x or r. */
 typedef struct kern_layer_norm_args {
     const float *x, *r, *gamma, *beta;
     float *y;
@@ -60,24 +74,27 @@ typedef struct kern_layer_norm_args {
     float eps;
 } kern_layer_norm_args;
 
-/* One head of one panel of queries against the keys of a packed batch, softmax(q k^T * scale) v (Vaswani et al. 2017).
- * Lane i sees the keys begin[i] <= j < end[i] (token indices of the batch) and no others: a masked key is skipped or weighs exactly 0. A lane with
- * an empty range gives 0. Keys are taken in rising order. */
+/* One head of one panel of queries against the keys of a packed batch, softmax(q k^T * scale) v (Vaswani et al.
+ * 2017). Lane i sees the keys begin[i] <= j < end[i] (token indices of the batch) and no others: a masked key is
+ * skipped or weighs exactly 0. A lane with an empty range gives 0. Keys are taken in rising order. */
 typedef struct kern_attention_args {
-    const float *q;          /* [head_dim][16] */
-    const float *k, *v;      /* of panel 0: [head_dim][16]; panel p is p * kv_stride floats on */
+    const float *q;     /* [head_dim][16] */
+    const float *k, *v; /* of panel 0: [head_dim][16]; panel p is p * kv_stride floats on */
     int64_t kv_stride, head_dim;
     const int32_t *begin, *end; /* [16] */
     int32_t lanes;              /* lanes in use of the query panel */
     float scale;
-    float *out;     /* [head_dim][16] */
-    float *scratch; /* 16 * (number of keys from the panel that holds the least begin to the end of the panel of the greatest end) floats */
+    float *out; /* [head_dim][16] */
+    /* 16 * (number of keys from the panel that holds the least begin to the end of the panel
+     * of the greatest end) floats */
+    float *scratch;
 } kern_attention_args;
 
-/* y[f][lane] = sum over sources of table[index[lane]][f] for lanes < n_lanes, 0 for the others; sources added in order. One panel. */
+/* y[f][lane] = sum over sources of table[index[lane]][f] for lanes < n_lanes, 0 for the others; sources added in
+ * order. One panel. */
 typedef struct kern_gather_source {
-    const void *table; /* [rows, d] row-major, any alignment */
-    dtype type;        /* F32, F16, BF16 */
+    const void *table;    /* [rows, d] row-major, any alignment */
+    dtype type;           /* F32, F16, BF16 */
     const int32_t *index; /* [n_lanes], in range (the caller checks) */
 } kern_gather_source;
 typedef struct kern_gather_args {
@@ -87,15 +104,24 @@ typedef struct kern_gather_args {
     float *y; /* [d][16] */
 } kern_gather_args;
 
-/* Tokens t0 <= t < t1 (at least one) of a packed batch into one lane: y[f * 16] = reduce over t of x[t][f]. Tokens are added in order.
- * FIRST and LAST copy. MEAN: sum / n; MEAN_SQRT: sum / sqrt(n). WEIGHTED_MEAN: sum of w_t x[t] / sum of w_t with w_t = first_weight + (t - t0). */
-typedef enum kern_pool_mode { KERN_POOL_FIRST, KERN_POOL_LAST, KERN_POOL_MEAN, KERN_POOL_MAX, KERN_POOL_MEAN_SQRT, KERN_POOL_WEIGHTED_MEAN, KERN_POOL_COUNT } kern_pool_mode;
+/* Tokens t0 <= t < t1 (at least one) of a packed batch into one lane: y[f * 16] = reduce over t of x[t][f]. Tokens
+ * are added in order. FIRST and LAST copy. MEAN: sum / n; MEAN_SQRT: sum / sqrt(n). WEIGHTED_MEAN: sum of w_t x[t] /
+ * sum of w_t with w_t = first_weight + (t - t0). */
+typedef enum kern_pool_mode {
+    KERN_POOL_FIRST,
+    KERN_POOL_LAST,
+    KERN_POOL_MEAN,
+    KERN_POOL_MAX,
+    KERN_POOL_MEAN_SQRT,
+    KERN_POOL_WEIGHTED_MEAN,
+    KERN_POOL_COUNT
+} kern_pool_mode;
 typedef struct kern_pool_args {
     kern_pool_mode mode;
     const float *x; /* panels of the batch */
     int64_t x_stride, d, t0, t1;
     int64_t first_weight; /* WEIGHTED_MEAN only */
-    float *y; /* the lane's first feature */
+    float *y;             /* the lane's first feature */
 } kern_pool_args;
 
 /* l2_normalize: x [d][16] of one panel, each of the first `lanes` lanes divided by max(its L2 norm, 1e-12).
@@ -104,16 +130,23 @@ typedef struct kern_pool_args {
  * map: y[i] = fn(x[i]); y may be x. */
 
 typedef struct kern_table {
-    const char *isa;    /* of the highest overlay in use */
-    int32_t row_block;  /* rows that `linear` computes together: split rows at multiples of it */
-    int32_t panel_group;/* panels that `linear` takes per pass over the weights */
+    const char *isa;       /* of the highest overlay in use */
+    int32_t row_block;     /* rows that `linear` computes together: split rows at multiples of it */
+    int32_t panel_group;   /* panels that `linear` takes per pass over the weights */
     size_t linear_scratch; /* floats of scratch that `linear` needs per worker */
 #define KERN(slot, result, args, tolerance) result(*slot) args;
 #include "kern/kern.def"
 #undef KERN
 } kern_table;
 
-typedef enum kern_isa { KERN_ISA_REF, KERN_ISA_AVX2, KERN_ISA_AVX512, KERN_ISA_AMX, KERN_ISA_NEON, KERN_ISA_COUNT } kern_isa;
+typedef enum kern_isa {
+    KERN_ISA_REF,
+    KERN_ISA_AVX2,
+    KERN_ISA_AVX512,
+    KERN_ISA_AMX,
+    KERN_ISA_NEON,
+    KERN_ISA_COUNT
+} kern_isa;
 
 /* "ref", "avx2", ... */
 const char *kern_isa_name(kern_isa isa);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * kern_table.c: fills the kernel table: the reference first, then each overlay of this architecture that the machine can run, lowest ISA first,
- * so that a later one overwrites the slots that it wins. */
+ * kern_table.c: fills the kernel table: the reference first, then each overlay of this architecture that the machine
+ * can run, lowest ISA first, so that a later one overwrites the slots that it wins. */
 #include "kern/cpu_x86.h"
 #include "kern/kern.h"
 #include "kern/ref/kern_ref.h"

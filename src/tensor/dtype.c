@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * dtype.c: the element type table (dtype.def) and the exact conversions of half and bfloat16 to f32.
  *
- * binary16 is IEEE 754-2008 3.6: 1 sign, 5 exponent (bias 15), 10 fraction bits; bfloat16 is the upper half of a binary32.
- * Weight bytes come from files at any alignment, so every element is read through memcpy. */
+ * binary16 is IEEE 754-2008 3.6: 1 sign, 5 exponent (bias 15), 10 fraction bits; bfloat16 is the upper half of a
+ * binary32. Weight bytes come from files at any alignment, so every element is read through memcpy. */
 #include "tensor/tensor.h"
 
 #include <stdio.h>

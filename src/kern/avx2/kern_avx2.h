@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * kern_avx2.h: the kernels for x86-64 with AVX2, FMA3 and F16C, kern_avx2_<slot>, and what they share. Compiled with these extensions on;
- * only kern_table.c calls in, after CPUID. */
+ * kern_avx2.h: the kernels for x86-64 with AVX2, FMA3 and F16C, kern_avx2_<slot>, and what they share. Compiled with
+ * these extensions on; only kern_table.c calls in, after CPUID. */
 #ifndef LATH_KERN_AVX2_H
 #define LATH_KERN_AVX2_H
 
@@ -20,7 +20,7 @@ enum {
     KERN_AVX2_GROUP = 16        /* most panels of one pass over the weights */
 };
 
-/* fn in place on the first `vectors` (1 or 2) eights of y[0], y[stride], ... of `rows` rows. */
-void kern_avx2_apply_rows(kern_fn fn, int rows, int vectors, float *y, int64_t stride);
+/* The first `vectors` (1 or 2) eights of y[0], y[stride], ... = fn of those of x[0], x[16], ...; `rows` rows. */
+void kern_avx2_map_rows(kern_fn fn, int rows, int vectors, const float *x, float *y, int64_t stride);
 
 #endif

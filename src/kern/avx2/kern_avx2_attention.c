@@ -2,19 +2,19 @@
  *
  * kern_avx2_attention.c: softmax(q k^T * scale) v of one head and one panel of queries (Vaswani et al. 2017, eq. 1).
  *
- * The lanes of a panel may belong to several texts. Neighbouring lanes whose key ranges meet form a *cluster*; each cluster is worked out by
- * itself over the keys that any of its lanes sees, and only its lanes are stored. So texts that share a panel cost no masked work (their keys
- * add up to the keys of the panel) and cannot reach each other, not even with NaN. Masks are needed only within a cluster, for keys that some
- * of its lanes do not see (a causal model): such a score becomes -inf, its weight exactly 0.
+ * The lanes of a panel may belong to several texts. Neighbouring lanes whose key ranges meet form a *cluster*; each
+ * cluster is worked out by itself over the keys that any of its lanes sees, and only its lanes are stored. So texts
+ * that share a panel cost no masked work (their keys add up to the keys of the panel) and cannot reach each other,
+ * not even with NaN. Masks are needed only within a cluster, for keys that some of its lanes do not see (a causal
+ * model): such a score becomes -inf, its weight exactly 0.
  *
- *     scores   weight[j][lane] = sum_f k[f][j] q[f][lane]     tile: rows = keys (stride 1), steps = features (stride 16)
+ *     scores   weight[j][lane] = sum_f k[f][j] q[f][lane]     rows: keys (stride 1), steps: features (stride 16)
  *     softmax  weight = exp((score - max) * scale)            sum in rising key order
- *     values   out[f][lane] = sum_j v[f][j] weight[j][lane]   tile: rows = features (stride 16), steps = keys (stride 1); one chain per element
+ *     values   out[f][lane] = sum_j v[f][j] weight[j][lane]   rows: features (stride 16), steps: keys (stride 1)
  *                                                             over all keys, times 1 / sum at the end
  *
- * Every element is one chain in rising order, so its bits do not depend on where in the batch the text lies. A cluster that lies in one half of
- * the panel computes eight lanes only.
- */
+ * Every element is one chain in rising order, so its bits do not depend on where in the batch the text lies. A
+ * cluster that lies in one half of the panel computes eight lanes only. */
 #include <math.h>
 
 #include "kern/avx2/kern_avx2.h"
@@ -41,13 +41,16 @@ VEC_INLINE const unsigned char *key_at(const float *base, int64_t stride, int32_
     return (const unsigned char *)(base + (int64_t)(j / KERN_LANES) * stride + j % KERN_LANES);
 }
 
+/* Keys and values lie in the caches. */
+static const tile_ahead no_ahead;
+
 /* Scores of `rows` keys of one panel. */
 #define SCORE_TILE(width, rows)                                                                                    \
     static void score##width##_rows##rows(const unsigned char *k, const float *q, int64_t head_dim, float *weight) \
     {                                                                                                              \
         tile##width t;                                                                                             \
         tile##width##_zero(&t);                                                                                    \
-        tile##width##_fma(rows, &t, k, 4, 64, q, head_dim, false, (tile_ahead){NULL, 0, 0});                       \
+        tile##width##_fma(rows, &t, k, 4, 64, q, head_dim, false, no_ahead);                                       \
         tile##width##_store(rows, &t, weight, KERN_LANES);                                                         \
     }
 SCORE_TILE(16, 1)
@@ -72,23 +75,22 @@ static const score_function score16_of[] = {NULL,          score16_rows1, score1
 static const score_function score8_of[] = {NULL,         score8_rows1, score8_rows2, score8_rows3, score8_rows4,
                                            score8_rows5, score8_rows6, score8_rows7, score8_rows8};
 
-/* out[f][lanes] = (sum over the keys of v[f][j] weight[j]) * inverse for `rows` features. */
+/* to[r][lanes] = (sum over the keys of v[f + r][j] weight[j][lanes]) * inverse of `rows` features; rows of `to` are
+ * 16 floats apart. */
 #define VALUE_TILE(width, rows)                                                                                \
     static void value##width##_rows##rows(const kern_attention_args *a, const cluster *c, int64_t f, int half, \
-                                          const float *weight, float *sums)                                    \
+                                          const __m256 *inverse, float *to)                                    \
     {                                                                                                          \
         tile##width t;                                                                                         \
         tile##width##_zero(&t);                                                                                \
-        const float *v = a->v + f * KERN_LANES;                                                                \
-        weight += half * 8;                                                                                    \
-        for (int32_t j = c->key0, n; j < c->key1; j += n) {                                                    \
+        const float *v = a->v + f * KERN_LANES, *weight = a->scratch + half * 8;                               \
+        for (int32_t j = c->key0, n; j < c->key1; j += n, weight += n * KERN_LANES) {                          \
             n = KERN_LANES - j % KERN_LANES;                                                                   \
             if (n > c->key1 - j) n = c->key1 - j;                                                              \
-            tile##width##_fma(rows, &t, key_at(v, a->kv_stride, j), 64, 4, weight, n, false,                   \
-                              (tile_ahead){NULL, 0, 0});                                                       \
-            weight += n * KERN_LANES;                                                                          \
+            tile##width##_fma(rows, &t, key_at(v, a->kv_stride, j), 64, 4, weight, n, false, no_ahead);        \
         }                                                                                                      \
-        tile##width##_store(rows, &t, sums + half * 8, KERN_LANES);                                            \
+        tile##width##_scale(rows, &t, inverse + half);                                                         \
+        tile##width##_store(rows, &t, to + half * 8, KERN_LANES);                                              \
     }
 VALUE_TILE(16, 1)
 VALUE_TILE(16, 2)
@@ -109,8 +111,8 @@ VALUE_TILE(8, 10)
 VALUE_TILE(8, 11)
 VALUE_TILE(8, 12)
 
-typedef void (*value_function)(const kern_attention_args *a, const cluster *c, int64_t f, int half, const float *weight,
-                               float *sums);
+typedef void (*value_function)(const kern_attention_args *a, const cluster *c, int64_t f, int half,
+                               const __m256 *inverse, float *to);
 static const value_function value16_of[KERN_AVX2_ROWS + 1] = {
     NULL, value16_rows1, value16_rows2, value16_rows3, value16_rows4, value16_rows5, value16_rows6};
 static const value_function value8_of[KERN_AVX2_NARROW_ROWS + 1] = {
@@ -161,7 +163,6 @@ static void mask_keys(const kern_attention_args *a, const cluster *c, int half, 
 /* Scores of one half to weights; 1 / their sum. */
 static __m256 softmax_half(const kern_attention_args *a, const cluster *c, int half)
 {
-    const __m256 scale = _mm256_set1_ps(a->scale);
     const int64_t n = c->key1 - c->key0;
     float *s = a->scratch + half * 8;
     if (c->common0 < c->common1) {
@@ -173,9 +174,11 @@ static __m256 softmax_half(const kern_attention_args *a, const cluster *c, int h
     __m256 largest = _mm256_set1_ps(-INFINITY), sum = _mm256_setzero_ps();
     for (int64_t j = 0; j < n; j++)
         largest = _mm256_max_ps(largest, _mm256_load_ps(s + j * KERN_LANES)); /* a NaN score gives a NaN weight below */
+    /* exp((score - largest) scale) = 2^(score c - largest c), c = scale log2 e; what rounding does to largest * c is
+     * a factor of all weights. */
+    const __m256 c2 = _mm256_set1_ps(a->scale * 1.44269504f), top = _mm256_mul_ps(largest, c2);
     for (int64_t j = 0; j < n; j++) {
-        const __m256 w =
-            vec_exp_weight(_mm256_mul_ps(_mm256_sub_ps(_mm256_load_ps(s + j * KERN_LANES), largest), scale));
+        const __m256 w = vec_pow2_weight(_mm256_fmsub_ps(_mm256_load_ps(s + j * KERN_LANES), c2, top));
         _mm256_store_ps(s + j * KERN_LANES, w);
         sum = _mm256_add_ps(sum, w);
     }
@@ -184,20 +187,19 @@ static __m256 softmax_half(const kern_attention_args *a, const cluster *c, int h
 
 static void cluster_values(const kern_attention_args *a, const cluster *c, const __m256 *inverse)
 {
-    _Alignas(64) float sums[KERN_AVX2_NARROW_ROWS * KERN_LANES];
+    _Alignas(64) float part[KERN_AVX2_NARROW_ROWS * KERN_LANES];
     const int half0 = first_half(c), half1 = last_half(c);
-    const bool wide = half1 - half0 == 2;
+    const bool wide = half1 - half0 == 2, whole = c->lane0 == 0 && c->lane1 == a->lanes;
     const value_function *of = wide ? value16_of : value8_of;
     const int most = wide ? KERN_AVX2_ROWS : KERN_AVX2_NARROW_ROWS;
     for (int64_t f = 0, rows; f < a->head_dim; f += rows) {
+        float *out = a->out + f * KERN_LANES;
         rows = next_piece(a->head_dim - f, most);
-        of[rows](a, c, f, half0, a->scratch, sums);
-        for (int h = half0; h < half1; h++) {
+        of[rows](a, c, f, half0, inverse, whole ? out : part);
+        for (int h = half0; h < half1 && !whole; h++) {
             const __m256i mask = lane_mask(h * 8, c->lane0, c->lane1);
-            for (int64_t r = 0; r < rows; r++) {
-                const __m256 o = _mm256_mul_ps(_mm256_load_ps(sums + r * KERN_LANES + h * 8), inverse[h]);
-                _mm256_maskstore_ps(a->out + (f + r) * KERN_LANES + h * 8, mask, o);
-            }
+            for (int64_t at = h * 8; at < rows * KERN_LANES; at += KERN_LANES)
+                _mm256_maskstore_ps(out + at, mask, _mm256_load_ps(part + at));
         }
     }
 }

@@ -4,19 +4,20 @@
  *
  * The rows of a call are cut into six long streams, and a block takes one row of each:
  *
- *     rows n0 .. n1   | stream 0: b .. | stream 1: R + b .. | ... | stream 5: 5 R + b .. |   R = (n1 - n0) / 6,  block b = 0 .. R - 1
+ *     | stream 0 | stream 1 | ... | stream 5 |      R = (n1 - n0) / 6 rows each
+ *     block b: rows n0 + b, n0 + R + b, ..., n0 + 5 R + b
  *
- * so each stream is read from end to end, which is what the prefetchers of hardware follow; six neighbouring rows are six short streams at half
- * the speed. Loops, outermost first (after Goto & van de Geijn 2008, with nothing packed):
+ * so each stream is read from end to end, which is what the prefetchers of hardware follow; six neighbouring rows are
+ * six short streams at half the speed. Loops, outermost first (after Goto & van de Geijn 2008, with nothing packed):
  *
  *     group of panels   as many as keep their x near (1 MB), 16 at most: weights come from L3 or DRAM once a group
  *     block             its rows stay in L1 or L2 for the group
  *     panel             one tile: 6 rows x 16 lanes over the whole of k, x from L1 or L2 at 11 bytes a cycle
  *
- * A last panel of up to 8 lanes takes 6 rows x 8 lanes: six chains of FMAs do not fill the ports, but for so few tokens the weights' way from memory
- * takes longer (and twelve streams whose distance is a multiple of 4 KB share one set of the 8-way L1). f16 and bf16 rows become f32 in scratch, a chunk of k at a time; sums then go on in y,
- * which changes no bit: f32 in memory is what the register held. Bias starts a sum, the activation ends it.
- */
+ * A last panel of up to 8 lanes takes 6 rows x 8 lanes: six chains of FMAs do not fill the ports, but for so few
+ * tokens the weights' way from memory takes longer (and twelve streams whose distance is a multiple of 4 KB share one
+ * set of the 8-way L1). f16 and bf16 rows become f32 in scratch, a chunk of k at a time; sums then go on in y, which
+ * changes no bit: f32 in memory is what the register held. Bias starts a sum, the activation ends it. */
 #include "kern/avx2/kern_avx2.h"
 #include "kern/avx2/kern_avx2_tile.h"
 
@@ -30,8 +31,10 @@ typedef struct tile_job {
     const unsigned char *w;
     int64_t w_stride; /* bytes */
     const float *x;
-    float *y;
-    int64_t y_stride;
+    const float *sum; /* START_SUM: what to go on from */
+    int64_t sum_stride;
+    float *to;
+    int64_t to_stride;
     const float *bias;
     int64_t bias_stride;
     int64_t k;
@@ -48,12 +51,12 @@ typedef struct tile_job {
         else if (j->start == START_BIAS)                                                    \
             tile##width##_bias(rows, &t, j->bias, j->bias_stride);                          \
         else                                                                                \
-            tile##width##_load(rows, &t, j->y, j->y_stride);                                \
+            tile##width##_load(rows, &t, j->sum, j->sum_stride);                            \
         if (j->ahead.at)                                                                    \
             tile##width##_fma(rows, &t, j->w, j->w_stride, 4, j->x, j->k, true, j->ahead);  \
         else                                                                                \
             tile##width##_fma(rows, &t, j->w, j->w_stride, 4, j->x, j->k, false, j->ahead); \
-        tile##width##_store(rows, &t, j->y, j->y_stride);                                   \
+        tile##width##_store(rows, &t, j->to, j->to_stride);                                 \
     }
 TILE_FUNCTION(16, 1)
 TILE_FUNCTION(16, 2)
@@ -98,15 +101,19 @@ typedef struct panel_group {
 } panel_group;
 
 /* Rows n, n + gap, n + 2 gap ... (`rows` of them), the chunk of k that begins at k0, all panels of the group. */
-static void block_chunk(const kern_linear_args *a, const panel_group *g, tile_job *j, int64_t n, int rows, int64_t k0)
+static void block_chunk(const kern_linear_args *a, const panel_group *g, tile_job *j, int64_t n, int64_t gap, int rows,
+                        int64_t k0)
 {
-    const bool last = k0 + j->k >= a->k;
+    _Alignas(64) float before_fn[KERN_AVX2_ROWS * KERN_LANES]; /* y's lines may be far: write them once */
+    const bool fn = k0 + j->k >= a->k && a->fn != KERN_FN_NONE;
     for (int64_t p = g->p0; p < g->p1; p++) {
         const bool narrow = p == g->p_narrow;
+        float *y = a->y + p * a->y_stride + n * KERN_LANES;
         j->x = a->x + p * a->x_stride + k0 * KERN_LANES;
-        j->y = a->y + p * a->y_stride + n * KERN_LANES;
+        j->sum = y;
+        j->to = fn ? before_fn : y;
         (narrow ? tile8_of : tile16_of)[rows](j);
-        if (last && a->fn != KERN_FN_NONE) kern_avx2_apply_rows(a->fn, rows, narrow ? 1 : 2, j->y, j->y_stride);
+        if (fn) kern_avx2_map_rows(a->fn, rows, narrow ? 1 : 2, before_fn, y, gap * KERN_LANES);
         j->ahead.at = NULL; /* the other panels meet the same weights */
     }
 }
@@ -115,7 +122,7 @@ static void block_rows(const kern_linear_args *a, const panel_group *g, int64_t 
 {
     const unsigned char *w = (const unsigned char *)a->w + n * a->w_stride;
     const int64_t chunk = a->type == DTYPE_F32 ? a->k : KERN_AVX2_CHUNK;
-    tile_job j = {.y_stride = gap * KERN_LANES, .bias_stride = gap, .start = a->bias ? START_BIAS : START_ZERO};
+    tile_job j = {.sum_stride = gap * KERN_LANES, .bias_stride = gap, .start = a->bias ? START_BIAS : START_ZERO};
     j.bias = a->bias ? a->bias + n : NULL;
     int64_t k0 = 0;
     do { /* once even for k = 0, which is the bias alone */
@@ -130,7 +137,8 @@ static void block_rows(const kern_linear_args *a, const panel_group *g, int64_t 
             j.w_stride = KERN_AVX2_CHUNK * (int64_t)sizeof(float);
             j.ahead = (tile_ahead){w + 2 * (k0 + j.k), gap * a->w_stride, 32}; /* the next chunk */
         }
-        block_chunk(a, g, &j, n, rows, k0);
+        j.to_stride = k0 + j.k >= a->k && a->fn != KERN_FN_NONE ? KERN_LANES : gap * KERN_LANES;
+        block_chunk(a, g, &j, n, gap, rows, k0);
         j.start = START_SUM;
         k0 += j.k;
     } while (k0 < a->k);

@@ -37,17 +37,17 @@ void kern_avx2_map(kern_fn fn, size_t n, const float *x, float *y){
 #undef LOOP
 }
 
-VEC_INLINE void map_rows(const kern_fn fn, int rows, int vectors, float *y, int64_t stride)
+VEC_INLINE void map_rows(const kern_fn fn, int rows, int vectors, const float *x, float *y, int64_t stride)
 {
-    for (int i = 0; i < rows; i++, y += stride) {
-        _mm256_store_ps(y, vec_map(fn, _mm256_load_ps(y)));
-        if (vectors == 2) _mm256_store_ps(y + 8, vec_map(fn, _mm256_load_ps(y + 8)));
+    for (int i = 0; i < rows; i++, x += KERN_LANES, y += stride) {
+        _mm256_store_ps(y, vec_map(fn, _mm256_load_ps(x)));
+        if (vectors == 2) _mm256_store_ps(y + 8, vec_map(fn, _mm256_load_ps(x + 8)));
     }
 }
 
-void kern_avx2_apply_rows(kern_fn fn, int rows, int vectors, float *y, int64_t stride)
+void kern_avx2_map_rows(kern_fn fn, int rows, int vectors, const float *x, float *y, int64_t stride)
 {
-#define LOOP(f) map_rows(f, rows, vectors, y, stride)
+#define LOOP(f) map_rows(f, rows, vectors, x, y, stride)
     MAP_SWITCH(fn, LOOP)
 #undef LOOP
 }

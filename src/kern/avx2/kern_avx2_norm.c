@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * kern_avx2_norm.c: layer norm and L2 norm over the features of each lane.
  *
- * Sums run in four chains (feature % 4) that are added as (0 + 1) + (2 + 3): one chain alone waits for the latency of its additions. The order
- * depends on d only. */
+ * Sums run in four chains (feature % 4) that are added as (0 + 1) + (2 + 3): one chain alone waits for the latency of
+ * its additions. The order depends on d only. */
 #include "kern/avx2/kern_avx2.h"
 #include "kern/avx2/kern_avx2_math.h"
 

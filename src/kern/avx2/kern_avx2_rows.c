@@ -86,7 +86,8 @@ static pool_step pool_step_of(kern_pool_mode mode)
     return mode == KERN_POOL_WEIGHTED_MEAN ? POOL_WEIGH : POOL_ADD;
 }
 
-/* acc and the tokens t0 <= t < t1 of one half panel, in order; x: [8 features][16], its lanes those of the half; weight of token t0. */
+/* acc and the tokens t0 <= t < t1 of one half panel, in order; x: [8 features][16], its lanes those of the half;
+ * weight of token t0. */
 VEC_INLINE __m256 pool_half(const pool_step step, __m256 acc, const float *x, int t0, int t1, float weight)
 {
     __m256 r[8];
@@ -219,7 +220,8 @@ void kern_avx2_dot_rows(const float *q, const float *rows, int64_t n, int64_t d,
     for (; i < n; i++) dot_some(1, q, rows + i * d, d, out + i);
 }
 
-/* Number of leading bytes (a multiple of 128) whose elements are all finite. `exponent`: its bits, repeated over the vector. */
+/* Number of leading bytes (a multiple of 128) whose elements are all finite. `exponent`: its bits, repeated over the
+ * vector. */
 VEC_INLINE size_t finite_bytes(const bool wide, const unsigned char *p, size_t n, __m256i exponent)
 {
     size_t i = 0;

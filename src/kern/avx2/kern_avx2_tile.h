@@ -4,10 +4,10 @@
  *
  *     tile16: up to  6 rows x 16 lanes, 12 accumulators      tile8: up to 12 rows x 8 lanes, 12 accumulators
  *
- * A step reads one x row ([16] floats, a feature or key of all lanes), broadcasts one element of each row of w, and multiply-adds: 12 FMAs, enough
- * to cover their latency on two ports. `rows` is a constant at every call after inlining, the accumulators of rows behind it vanish. gcc 12
- * keeps an array of vectors in memory, hence the names. Every element is one chain of FMAs in step order, so its bits do not depend on the tile.
- */
+ * A step reads one x row ([16] floats, a feature or key of all lanes), broadcasts one element of each row of w, and
+ * multiply-adds: 12 FMAs, enough to cover their latency on two ports. `rows` is a constant at every call after
+ * inlining, the accumulators of rows behind it vanish. gcc 12 keeps an array of vectors in memory, hence the names.
+ * Every element is one chain of FMAs in step order, so its bits do not depend on the tile. */
 #ifndef LATH_KERN_AVX2_TILE_H
 #define LATH_KERN_AVX2_TILE_H
 
@@ -27,7 +27,8 @@ TILE_INLINE __m256 tile_broadcast(const unsigned char *p)
     return _mm256_set1_ps(f);
 }
 
-/* w: element (row, step) is at w + row * row_bytes + step * step_bytes. x: step k at x + k * 16. y: row i at y + i * y_stride. */
+/* w: element (row, step) is at w + row * row_bytes + step * step_bytes. x: step k at x + k * 16. y: row i at y + i *
+ * y_stride. */
 typedef struct tile16 {
     __m256 a0, b0, a1, b1, a2, b2, a3, b3, a4, b4, a5, b5;
 } tile16;
@@ -35,8 +36,8 @@ typedef struct tile16 {
 #define TILE16_EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5)
 #define TILE8_EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
 
-/* Weights come as long streams, one a row of the tile. The hardware alone follows them from DRAM at half the speed, so a tile that reads new ones
- * asks for what lies ahead: each row's line at `at`, every 16 steps `step` bytes on. */
+/* Weights come as long streams, one a row of the tile. The hardware alone follows them from DRAM at half the speed,
+ * so a tile that reads new ones asks for what lies ahead: each row's line at `at`, every 16 steps `step` bytes on. */
 typedef struct tile_ahead {
     const unsigned char *at; /* NULL: nothing */
     int64_t row_bytes, step;
@@ -44,7 +45,8 @@ typedef struct tile_ahead {
 
 enum { TILE_LINE_STEPS = 16 };
 
-/* Four steps a turn. Written out by hand gcc 12 mixes them and sends an accumulator through memory; this way it does not. */
+/* Four steps a turn. Written out by hand gcc 12 mixes them and sends an accumulator through memory; this way it does
+ * not. */
 #if defined(__clang__)
 #define TILE_UNROLL _Pragma("clang loop unroll_count(4)")
 #else
@@ -78,6 +80,15 @@ TILE_INLINE void tile16_load(const int rows, tile16 *t, const float *y, int64_t 
 {
 #define DO(i) \
     if (rows > i) t->a##i = _mm256_load_ps(y + i * y_stride), t->b##i = _mm256_load_ps(y + i * y_stride + 8);
+    TILE16_EACH(DO)
+#undef DO
+}
+
+/* Times one factor a lane: scale[0] for lanes 0..7, scale[1] for the others. */
+TILE_INLINE void tile16_scale(const int rows, tile16 *t, const __m256 *scale)
+{
+#define DO(i) \
+    if (rows > i) t->a##i = _mm256_mul_ps(t->a##i, scale[0]), t->b##i = _mm256_mul_ps(t->b##i, scale[1]);
     TILE16_EACH(DO)
 #undef DO
 }
@@ -147,6 +158,14 @@ TILE_INLINE void tile8_load(const int rows, tile8 *t, const float *y, int64_t y_
 {
 #define DO(i) \
     if (rows > i) t->a##i = _mm256_load_ps(y + i * y_stride);
+    TILE8_EACH(DO)
+#undef DO
+}
+
+TILE_INLINE void tile8_scale(const int rows, tile8 *t, const __m256 *scale)
+{
+#define DO(i) \
+    if (rows > i) t->a##i = _mm256_mul_ps(t->a##i, scale[0]);
     TILE8_EACH(DO)
 #undef DO
 }

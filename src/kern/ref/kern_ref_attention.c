@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * kern_ref_attention.c: softmax(q k^T * scale) v of one head and one panel of queries (Vaswani et al. 2017, eq. 1), lane by lane.
+ * kern_ref_attention.c: softmax(q k^T * scale) v of one head and one panel of queries (Vaswani et al. 2017, eq. 1),
+ * lane by lane.
  *
  * scale > 0, so the largest score is the largest scaled score. Division by the sum of the weights comes last. */
 #include <math.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * kern_ref_linear.c: the product with row-major weights.
  *
- * Sixteen accumulators, one a lane; k rising; multiply, round, add, round. Weights become f32 in blocks on the stack. */
+ * Sixteen accumulators, one a lane; k rising; multiply, round, add, round. Weights become f32 in blocks on the
+ * stack. */
 #include <string.h>
 
 #include "kern/ref/kern_ref.h"

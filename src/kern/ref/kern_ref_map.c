@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * kern_ref_map.c: the elementwise functions, through the C library; products of several steps in double, so that the result is rounded once.
+ * kern_ref_map.c: the elementwise functions, through the C library; products of several steps in double, so that the
+ * result is rounded once.
  *
- * GELU(x) = x Phi(x) (Hendrycks & Gimpel 2016), Phi(x) = erfc(-x / sqrt 2) / 2, which keeps the relative accuracy of the negative tail.
- * GELU_TANH(x) = x (1 + tanh u) / 2 = x / (1 + exp(-2u)), u = sqrt(2 / pi) (x + 0.044715 x^3). At -inf they and SILU take their limit, -0. */
+ * GELU(x) = x Phi(x) (Hendrycks & Gimpel 2016), Phi(x) = erfc(-x / sqrt 2) / 2, which keeps the relative accuracy of
+ * the negative tail. GELU_TANH(x) = x (1 + tanh u) / 2 = x / (1 + exp(-2u)), u = sqrt(2 / pi) (x + 0.044715 x^3). At
+ * -inf they and SILU take their limit, -0. */
 #include <math.h>
 
 #include "kern/ref/kern_ref.h"
 
-static float ref_sigmoid(float x)
-{
-    return (float)(1.0 / (1.0 + exp(-(double)x)));
-}
+static float ref_sigmoid(float x) { return (float)(1.0 / (1.0 + exp(-(double)x))); }
 
 static float ref_gelu(float x)
 {
@@ -32,10 +31,7 @@ static float ref_silu(float x)
 }
 
 /* tanhf of glibc errs by 2.02 ulp. */
-static float ref_tanh(float x)
-{
-    return (float)tanh((double)x);
-}
+static float ref_tanh(float x) { return (float)tanh((double)x); }
 
 static float ref_relu(float x) { return x < 0.0f ? 0.0f : x; /* NaN stays */ }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * kern_ref_norm.c: layer norm (Ba et al. 2016, "Layer Normalization", eq. 3) in two passes, and division by the L2 norm. */
+ * kern_ref_norm.c: layer norm (Ba et al. 2016, "Layer Normalization", eq. 3) in two passes, and division by the L2
+ * norm. */
 #include <math.h>
 
 #include "kern/ref/kern_ref.h"

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bench_kern.c: one thread's kernels against this core's FMA peak, measured in the same run.
+ *
+ *     bench_kern [isa] [slices] [linear|attention|norm]
+ *
+ * Shared hosts change speed within seconds, so slices of the peak loop and of the kernel alternate, a few
+ * milliseconds each, and each slice of the kernel is divided by the mean of its two neighbours: "% of peak" is the
+ * median (and best) of these ratios. Weights walk through a ring of 96 MiB, as the layers of a model do: every pass
+ * finds them cold, in L3 or DRAM. Time is the thread's CPU time: turns that other programs take are not counted, what
+ * they do to the caches is. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kern/kern.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+enum { RING_BYTES = 96 << 20, MAX_SLICES = 1001 };
+
+/* CPU seconds of this thread. */
+static double cpu_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Keeps a result alive. */
+static volatile float sink;
+
+#if defined(__x86_64__)
+/* Ten independent chains of FMAs; flops done. */
+__attribute__((target("avx2,fma"))) static double peak_loop(void)
+{
+    const int64_t n = 16000;
+    const __m256 a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(0.001f);
+    __m256 r0 = a, r1 = a, r2 = a, r3 = a, r4 = a, r5 = a, r6 = a, r7 = a, r8 = a, r9 = a;
+    /* Ten values that the compiler cannot know to be equal: it would compute one chain. */
+    __asm__ volatile(""
+                     : "+x"(r0), "+x"(r1), "+x"(r2), "+x"(r3), "+x"(r4), "+x"(r5), "+x"(r6), "+x"(r7), "+x"(r8),
+                       "+x"(r9));
+    for (int64_t i = 0; i < n; i++) {
+        r0 = _mm256_fmadd_ps(r0, a, b), r1 = _mm256_fmadd_ps(r1, a, b), r2 = _mm256_fmadd_ps(r2, a, b),
+        r3 = _mm256_fmadd_ps(r3, a, b);
+        r4 = _mm256_fmadd_ps(r4, a, b), r5 = _mm256_fmadd_ps(r5, a, b), r6 = _mm256_fmadd_ps(r6, a, b),
+        r7 = _mm256_fmadd_ps(r7, a, b);
+        r8 = _mm256_fmadd_ps(r8, a, b), r9 = _mm256_fmadd_ps(r9, a, b);
+    }
+    const __m256 s = _mm256_add_ps(
+        _mm256_add_ps(_mm256_add_ps(r0, r1), _mm256_add_ps(r2, r3)),
+        _mm256_add_ps(_mm256_add_ps(r4, r5), _mm256_add_ps(_mm256_add_ps(r6, r7), _mm256_add_ps(r8, r9))));
+    sink = _mm256_cvtss_f32(s);
+    return 10.0 * 16.0 * (double)n;
+}
+#else
+static double peak_loop(void)
+{
+    const int64_t n = 16000;
+    float r[64];
+    for (int j = 0; j < 64; j++) r[j] = 1.0f;
+    for (int64_t i = 0; i < n; i++)
+        for (int j = 0; j < 64; j++) r[j] = r[j] * 0.999f + 0.001f;
+    sink = r[0];
+    return 128.0 * (double)n;
+}
+#endif
+
+/* Flops a second over about `seconds`. */
+static double peak_slice(double seconds)
+{
+    const double t0 = cpu_now();
+    double flops = 0, t;
+    do {
+        flops += peak_loop();
+        t = cpu_now() - t0;
+    } while (t < seconds);
+    return flops / t;
+}
+
+static float *floats(size_t n)
+{
+    float *p = aligned_alloc(64, (n * sizeof(float) + 127) / 64 * 64);
+    if (!p) {
+        fprintf(stderr, "bench_kern: out of memory\n");
+        exit(1);
+    }
+    uint64_t s = n;
+    for (size_t i = 0; i < n; i++) {
+        s = s * 6364136223846793005u + 1442695040888963407u;
+        p[i] = (float)(int32_t)(s >> 40) * 0x1p-24f - 0.5f;
+    }
+    return p;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* What is measured: one call does `flops` flops on `tokens` tokens. */
+typedef struct job {
+    void (*call)(void *ctx, int64_t i);
+    void *ctx;
+    double flops, tokens;
+} job;
+
+static void measure(const char *name, const job *j, int slices)
+{
+    static double ratio[MAX_SLICES], rate[MAX_SLICES], peaks[MAX_SLICES];
+    int64_t i = 0;
+    double before = peak_slice(0.001);
+    for (int s = 0; s < slices; s++) {
+        int64_t calls = 0;
+        const double t0 = cpu_now();
+        double t;
+        do {
+            j->call(j->ctx, i++);
+            calls++;
+            t = cpu_now() - t0;
+        } while (t < 0.003);
+        const double after = peak_slice(0.001);
+        rate[s] = (double)calls / t, peaks[s] = after;
+        ratio[s] = rate[s] * j->flops / ((before + after) / 2);
+        before = after;
+    }
+    qsort(ratio, (size_t)slices, sizeof(double), by_value);
+    qsort(rate, (size_t)slices, sizeof(double), by_value);
+    qsort(peaks, (size_t)slices, sizeof(double), by_value);
+    const int m = slices / 2, last = slices - 1;
+    printf("%-34s %6.1f Gflop/s (best %6.1f) of %6.1f: %5.1f %% (best %5.1f)  %9.0f tokens/s\n", name,
+           rate[m] * j->flops / 1e9, rate[last] * j->flops / 1e9, peaks[m] / 1e9, 100 * ratio[m], 100 * ratio[last],
+           rate[m] * j->tokens);
+    fflush(stdout);
+}
+
+/* ------------------------------------------------------------------------------ linear */
+
+typedef struct linear_ctx {
+    const kern_table *t;
+    kern_linear_args a;
+    const unsigned char *ring;
+    size_t matrix, n_ring; /* bytes of one, how many */
+} linear_ctx;
+
+static void linear_call(void *ctx, int64_t i)
+{
+    linear_ctx *c = ctx;
+    c->a.w = c->ring + (size_t)i % c->n_ring * c->matrix;
+    c->t->linear(&c->a);
+}
+
+static void bench_linear(const kern_table *t, int slices, dtype type, kern_fn fn)
+{
+    static const int64_t shapes[][2] = {{384, 384}, {1152, 384}, {1536, 384}, {384, 1536},
+                                        {768, 768}, {3072, 768}, {768, 3072}};
+    static const int64_t tokens[] = {8, 16, 32, 64, 128, 512};
+    float *ring = floats(RING_BYTES / 4), *scratch = floats(t->linear_scratch + 16), *bias = floats(3072);
+    float *x = floats(512 * 3072), *y = floats(512 * 3072);
+    if (type == DTYPE_F16) /* random bits are no halves: keep the exponents small */
+        for (size_t i = 0; i < RING_BYTES / 4; i++) {
+            uint32_t u = (uint32_t)i * 2654435761u & 0x9fff9fffu;
+            memcpy(&ring[i], &u, 4);
+        }
+    for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++) {
+        for (size_t m = 0; m < sizeof(tokens) / sizeof(tokens[0]); m++) {
+            const int64_t n = shapes[s][0], k = shapes[s][1], panels = (tokens[m] + 15) / 16;
+            linear_ctx c = {.t = t, .ring = (const unsigned char *)ring, .matrix = (size_t)(n * k) * dtype_size(type)};
+            c.n_ring = RING_BYTES / c.matrix;
+            c.a = (kern_linear_args){.type = type,
+                                     .w_stride = k * (int64_t)dtype_size(type),
+                                     .bias = bias,
+                                     .x = x,
+                                     .x_stride = k * 16,
+                                     .y = y,
+                                     .y_stride = n * 16,
+                                     .k = k,
+                                     .n1 = n,
+                                     .p1 = panels,
+                                     .fn = fn,
+                                     .scratch = scratch,
+                                     .last_lanes = (int32_t)(tokens[m] - (panels - 1) * 16)};
+            const double flops = 2.0 * (double)(n * k * tokens[m]);
+            char name[80];
+            snprintf(name, sizeof(name), "linear %s%s %dx%d M=%d", dtype_name(type), fn ? " gelu" : "", (int)n, (int)k,
+                     (int)tokens[m]);
+            measure(name, &(job){linear_call, &c, flops, (double)tokens[m]}, slices);
+        }
+    }
+    free(ring), free(scratch), free(bias), free(x), free(y);
+}
+
+/* ------------------------------------------------------------------------------ attention, norm */
+
+typedef struct attention_ctx {
+    const kern_table *t;
+    kern_attention_args a;
+    const float *qkv;
+    float *out;
+    int64_t heads, panels, d;
+} attention_ctx;
+
+static void attention_call(void *ctx, int64_t i)
+{
+    attention_ctx *c = ctx;
+    (void)i;
+    for (int64_t h = 0; h < c->heads; h++) {
+        for (int64_t p = 0; p < c->panels; p++) {
+            c->a.q = c->qkv + p * c->a.kv_stride + h * c->a.head_dim * 16;
+            c->a.k = c->qkv + (c->d + h * c->a.head_dim) * 16;
+            c->a.v = c->qkv + (2 * c->d + h * c->a.head_dim) * 16;
+            c->a.out = c->out + (p * c->d + h * c->a.head_dim) * 16;
+            c->t->attention(&c->a);
+        }
+    }
+}
+
+static void bench_attention(const kern_table *t, int slices)
+{
+    static const int64_t shapes[][2] = {{12, 32}, {12, 64}};
+    static const int32_t tokens[] = {16, 32, 128, 512};
+    for (size_t s = 0; s < 2; s++) {
+        for (size_t m = 0; m < sizeof(tokens) / sizeof(tokens[0]); m++) {
+            int32_t begin[16] = {0}, end[16];
+            const int64_t heads = shapes[s][0], hd = shapes[s][1], d = heads * hd, n = tokens[m];
+            float *qkv = floats((size_t)(3 * d * n)), *out = floats((size_t)(d * n)),
+                  *scratch = floats((size_t)(16 * n));
+            for (int i = 0; i < 16; i++) end[i] = tokens[m];
+            attention_ctx c = {t,
+                               {.kv_stride = 3 * d * 16,
+                                .head_dim = hd,
+                                .begin = begin,
+                                .end = end,
+                                .lanes = 16,
+                                .scale = 0.125f,
+                                .scratch = scratch},
+                               qkv,
+                               out,
+                               heads,
+                               n / 16,
+                               d};
+            char name[80];
+            snprintf(name, sizeof(name), "attention %d heads of %d, L=%d", (int)heads, (int)hd, (int)n);
+            measure(name, &(job){attention_call, &c, 4.0 * (double)(n * n * d), (double)n}, slices);
+            free(qkv), free(out), free(scratch);
+        }
+    }
+}
+
+typedef struct norm_ctx {
+    const kern_table *t;
+    kern_layer_norm_args a;
+} norm_ctx;
+
+static void norm_call(void *ctx, int64_t i)
+{
+    norm_ctx *c = ctx;
+    (void)i;
+    c->t->layer_norm(&c->a);
+}
+
+static void bench_norm(const kern_table *t, int slices)
+{
+    for (int64_t d = 384; d <= 768; d += 384) {
+        const int64_t n = 128;
+        float *x = floats((size_t)(n * d)), *r = floats((size_t)(n * d)), *y = floats((size_t)(n * d)),
+              *g = floats((size_t)d);
+        norm_ctx c = {t, {x, r, g, g, y, d * 16, d * 16, d * 16, d, 0, n / 16, 16, 1e-12f}};
+        char name[80];
+        snprintf(name, sizeof(name), "layer_norm(x + r) d=%d, 128 tokens", (int)d);
+        measure(name, &(job){norm_call, &c, 8.0 * (double)(n * d), (double)n}, slices);
+        free(x), free(r), free(y), free(g);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    kern_isa ceiling = (kern_isa)(KERN_ISA_COUNT - 1);
+    for (int i = 0; argc > 1 && i < KERN_ISA_COUNT; i++)
+        if (strcmp(argv[1], kern_isa_name((kern_isa)i)) == 0) ceiling = (kern_isa)i;
+    int slices = argc > 2 ? atoi(argv[2]) : 21;
+    if (slices < 1 || slices > MAX_SLICES) slices = 21;
+    const char *only = argc > 3 ? argv[3] : "";
+    kern_table t;
+    kern_table_init(&t, ceiling);
+    printf("isa %s, one thread, FMA peak %.1f Gflop/s now, %d slices\n", t.isa, peak_slice(0.1) / 1e9, slices);
+    if (!*only || strcmp(only, "linear") == 0) bench_linear(&t, slices, DTYPE_F32, KERN_FN_NONE);
+    if (!*only || strcmp(only, "gelu") == 0) bench_linear(&t, slices, DTYPE_F32, KERN_FN_GELU);
+    if (!*only || strcmp(only, "f16") == 0) bench_linear(&t, slices, DTYPE_F16, KERN_FN_NONE);
+    if (!*only || strcmp(only, "attention") == 0) bench_attention(&t, slices);
+    if (!*only || strcmp(only, "norm") == 0) bench_norm(&t, slices);
+    return 0;
+}

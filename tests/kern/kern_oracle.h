@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kern_oracle.h: what the kernel tests share: the tables of this machine, random data, element decoding and the
+ * functions in double precision, all written from the definitions (IEEE 754, the papers named in kern.h), none of it
+ * from the kernels. */
+#ifndef LATH_TESTS_KERN_ORACLE_H
+#define LATH_TESTS_KERN_ORACLE_H
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "kern/kern.h"
+#include "support/test.h"
+
+/* The tables that this machine can run, one per ISA that has an overlay of its own; returns how many. */
+static inline int oracle_tables(kern_table *out)
+{
+    int n = 0;
+    for (int isa = 0; isa < KERN_ISA_COUNT; isa++) {
+        if (!kern_isa_available((kern_isa)isa)) continue;
+        kern_table_init(&out[n], (kern_isa)isa);
+        if (strcmp(out[n].isa, kern_isa_name((kern_isa)isa)) == 0) n++;
+    }
+    return n;
+}
+
+typedef struct oracle_rng {
+    uint64_t s;
+} oracle_rng;
+
+static inline uint64_t rng_next(oracle_rng *r) /* splitmix64 */
+{
+    uint64_t z = (r->s += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* lo..hi, both included. */
+static inline int64_t rng_int(oracle_rng *r, int64_t lo, int64_t hi)
+{
+    return lo + (int64_t)(rng_next(r) % (uint64_t)(hi - lo + 1));
+}
+
+static inline float rng_float(oracle_rng *r, float scale)
+{
+    return scale * ((float)(rng_next(r) >> 40) * 0x1p-23f - 1.0f);
+}
+
+/* n floats, aligned to 64 bytes, all NaN; freed with free(). */
+static inline float *oracle_floats(int64_t n)
+{
+    float *p = aligned_alloc(64, ((size_t)n * sizeof(float) / 64 + 2) * 64);
+    assert_non_null(p);
+    for (int64_t i = 0; i < n; i++) p[i] = NAN;
+    return p;
+}
+
+/* n bytes of elements at an odd address inside *base (freed by the caller), values in [-scale, scale], never
+ * infinite. */
+static inline unsigned char *oracle_elements(oracle_rng *r, dtype type, int64_t n, float scale, int shift,
+                                             unsigned char **base)
+{
+    size_t size = type == DTYPE_F32 ? 4 : 2;
+    *base = malloc((size_t)n * size + 8);
+    assert_non_null(*base);
+    unsigned char *p = *base + shift;
+    for (int64_t i = 0; i < n; i++) {
+        float f = rng_float(r, scale);
+        uint32_t u;
+        memcpy(&u, &f, 4);
+        uint16_t h = (uint16_t)(u >> 16);
+        if (type == DTYPE_F16) { /* cut, not rounded: any half will do */
+            int32_t e = (int32_t)(u >> 23 & 0xff) - 112;
+            h = (uint16_t)((u >> 16 & 0x8000) | (e <= 0 ? (u >> 20 & 0x3ff) : (uint32_t)e << 10 | (u >> 13 & 0x3ff)));
+        }
+        if (type == DTYPE_F32)
+            memcpy(p + 4 * i, &f, 4);
+        else
+            memcpy(p + 2 * i, &h, 2);
+    }
+    return p;
+}
+
+/* Element i of F32, F16 or BF16 bytes (IEEE 754 3.4). */
+static inline double oracle_element(dtype type, const unsigned char *p, int64_t i)
+{
+    float f;
+    uint16_t h;
+    if (type == DTYPE_F32) {
+        memcpy(&f, p + 4 * i, 4);
+        return f;
+    }
+    memcpy(&h, p + 2 * i, 2);
+    int bits = type == DTYPE_F16 ? 10 : 7, bias = type == DTYPE_F16 ? 15 : 127;
+    int top = type == DTYPE_F16 ? 31 : 255, e = h >> bits & top, m = h & ((1 << bits) - 1);
+    double sign = h & 0x8000 ? -1.0 : 1.0;
+    if (e == top) return m ? (double)NAN : sign * (double)INFINITY;
+    return sign * (e ? ldexp(m + (1 << bits), e - bias - bits) : ldexp(m, 1 - bias - bits));
+}
+
+static inline double oracle_fn(kern_fn fn, double x)
+{
+    const double u = 0.79788456080286535588 * (x + 0.044715 * x * x * x);
+    switch (fn) {
+    case KERN_FN_RELU: return x > 0 || isnan(x) ? x : 0.0;
+    case KERN_FN_GELU: return x == -INFINITY ? 0.0 : 0.5 * x * erfc(-x * 0.70710678118654752440);
+    case KERN_FN_GELU_TANH: return x == -INFINITY ? 0.0 : x / (1.0 + exp(-2.0 * u));
+    case KERN_FN_SILU: return x == -INFINITY ? 0.0 : x / (1.0 + exp(-x));
+    case KERN_FN_TANH: return tanh(x);
+    case KERN_FN_SIGMOID: return 1.0 / (1.0 + exp(-x));
+    case KERN_FN_EXP: return exp(x);
+    default: return x;
+    }
+}
+
+static inline const char *oracle_fn_name(kern_fn fn)
+{
+    static const char *const names[KERN_FN_COUNT] = {"none", "relu", "gelu",    "gelu_tanh",
+                                                     "silu", "tanh", "sigmoid", "exp"};
+    return names[fn];
+}
+
+/* Feature f of token t in panels. */
+static inline int64_t panel_at(int64_t stride, int64_t t, int64_t f)
+{
+    return t / KERN_LANES * stride + f * KERN_LANES + t % KERN_LANES;
+}
+
+#endif

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_kern.c: every slot of kern.def on every ISA of this machine, odd sizes and tails, against double precision and
+ * against the reference.
+ *
+ * A slot has a function check_<slot>, found through kern.def: a new slot without one does not compile. The error is
+ * relative to the sum of the magnitudes that go into the result. Inputs that a kernel must not use (lanes behind the
+ * last token, keys nobody sees) are NaN, and so is what it must not write. */
+#include "kern_oracle.h"
+
+/* One slot on one ISA: the run so far. */
+typedef struct check {
+    const kern_table *t, *ref;
+    oracle_rng rng;
+    double tolerance, worst, worst_ref;
+    int64_t cases, values;
+    char where[160]; /* the case, for messages */
+} check;
+
+/* got against the double result and the reference's, relative to scale. */
+static void check_value(check *c, float got, double want, float ref, double scale)
+{
+    const double error = fabs((double)got - want), error_ref = fabs((double)got - (double)ref);
+    c->values++;
+    if (!(error <= c->tolerance * scale) || !(error_ref <= c->tolerance * scale))
+        fail_msg("%s: got %.9g, want %.9g, reference %.9g, scale %.3g, tolerance %.1g", c->where, (double)got, want,
+                 (double)ref, scale, c->tolerance);
+    if (scale > 0 && error / scale > c->worst) c->worst = error / scale;
+    if (scale > 0 && error_ref / scale > c->worst_ref) c->worst_ref = error_ref / scale;
+}
+
+#define WHERE(c, ...) snprintf((c)->where, sizeof((c)->where), __VA_ARGS__)
+
+/* ------------------------------------------------------------------------------ linear */
+
+static void linear_case(check *c, int64_t k, int64_t rows, int64_t panels, int32_t last_lanes)
+{
+    oracle_rng *r = &c->rng;
+    const dtype type = (dtype)rng_int(r, DTYPE_F32, DTYPE_BF16);
+    const kern_fn fn = (kern_fn)rng_int(r, 0, KERN_FN_COUNT - 1);
+    const int64_t total = rows + rng_int(r, 0, 3), n0 = rng_int(r, 0, total - rows), n1 = n0 + rows;
+    const int64_t p0 = rng_int(r, 0, 1), p1 = p0 + panels, row_elements = k + rng_int(r, 0, 3);
+    const int64_t x_stride = k * 16 + 16 * rng_int(r, 0, 2), y_stride = total * 16 + 16 * rng_int(r, 0, 2);
+    const bool has_bias = rng_int(r, 0, 2) > 0;
+    const size_t size = dtype_size(type);
+    WHERE(c, "linear %s k=%d rows=%d..%d panels=%d..%d lanes=%d %s %s bias=%d", c->t->isa, (int)k, (int)n0, (int)n1,
+          (int)p0, (int)p1, last_lanes, dtype_name(type), oracle_fn_name(fn), has_bias);
+    unsigned char *w_base;
+    unsigned char *w =
+        oracle_elements(r, type, total * row_elements, 1.0f / sqrtf((float)k), (int)rng_int(r, 0, 3), &w_base);
+    float *bias_base = oracle_floats(total + 1), *bias = bias_base + 1, *x = oracle_floats(p1 * x_stride), *y[2];
+    for (int64_t i = 0; i < total; i++) bias[i] = rng_float(r, 1.0f);
+    for (int64_t p = p0; p < p1; p++)
+        for (int64_t i = 0; i < k; i++)
+            for (int lane = 0; lane < (p == p1 - 1 ? last_lanes : 16); lane++)
+                x[p * x_stride + i * 16 + lane] = rng_float(r, 2.0f);
+    for (int v = 0; v < 2; v++) {
+        const kern_table *t = v ? c->ref : c->t;
+        float *scratch = oracle_floats((int64_t)t->linear_scratch + 16);
+        y[v] = oracle_floats((p1 + 1) * y_stride);
+        t->linear(&(kern_linear_args){.w = w,
+                                      .type = type,
+                                      .w_stride = (int64_t)size * row_elements,
+                                      .bias = has_bias ? bias : NULL,
+                                      .x = x,
+                                      .x_stride = x_stride,
+                                      .y = y[v],
+                                      .y_stride = y_stride,
+                                      .k = k,
+                                      .n0 = n0,
+                                      .n1 = n1,
+                                      .p0 = p0,
+                                      .p1 = p1,
+                                      .last_lanes = last_lanes,
+                                      .fn = fn,
+                                      .scratch = scratch});
+        for (int i = 0; i < 16; i++) assert_true(isnan(scratch[t->linear_scratch + (size_t)i]));
+        free(scratch);
+    }
+    for (int64_t p = 0; p <= p1; p++) {
+        for (int64_t n = 0; n < y_stride / 16; n++) {
+            const bool inside = p >= p0 && p < p1 && n >= n0 && n < n1;
+            for (int lane = 0; lane < 16; lane++) {
+                const int64_t at = p * y_stride + n * 16 + lane;
+                if (!inside && !isnan(y[0][at])) fail_msg("%s: wrote row %d of panel %d", c->where, (int)n, (int)p);
+                if (!inside || (p == p1 - 1 && lane >= last_lanes)) continue;
+                double sum = has_bias ? (double)bias[n] : 0.0, scale = fabs(sum);
+                for (int64_t i = 0; i < k; i++) {
+                    const double term = oracle_element(type, w + (size_t)(n * row_elements) * size, i) *
+                                        (double)x[p * x_stride + i * 16 + lane];
+                    sum += term, scale += fabs(term);
+                }
+                const double want = oracle_fn(fn, sum);
+                check_value(c, y[0][at], want, y[1][at], (scale + 1e-7) * fmax(1.0, fn == KERN_FN_EXP ? want : 1.0));
+            }
+        }
+    }
+    free(w_base), free(bias_base), free(x), free(y[0]), free(y[1]);
+    c->cases++;
+}
+
+static void check_linear(check *c)
+{
+    for (int64_t k = 1; k <= 70; k++)
+        for (int64_t rows = 1; rows <= 13; rows++)
+            linear_case(c, k, rows, 1 + (k + rows) % 3, (int32_t)rng_int(&c->rng, 1, 16));
+    for (int32_t lanes = 1; lanes <= 16; lanes++)
+        for (int64_t panels = 1; panels <= 3; panels++) linear_case(c, 33, 25, panels, lanes);
+    static const int64_t deep[] = {384, 511, 512, 513, 529, 1023, 1025, 1100, 1536, 3000};
+    for (size_t i = 0; i < sizeof(deep) / sizeof(deep[0]); i++)
+        for (int64_t rows = 5; rows <= 14; rows += 3)
+            linear_case(c, deep[i], rows, rng_int(&c->rng, 1, 3), (int32_t)rng_int(&c->rng, 1, 16));
+    for (int64_t panels = 15; panels <= 35; panels += 2)
+        linear_case(c, 20, 13, panels, (int32_t)rng_int(&c->rng, 1, 16));
+    linear_case(c, 600, 7, 33, 3);
+}
+
+/* ------------------------------------------------------------------------------ layer norm */
+
+static void layer_norm_case(check *c, int64_t d, int64_t panels, int32_t last_lanes)
+{
+    oracle_rng *r = &c->rng;
+    const bool has_r = rng_int(r, 0, 1), in_place = rng_int(r, 0, 1);
+    const int64_t p0 = rng_int(r, 0, 1), p1 = p0 + panels, stride = d * 16 + 16 * rng_int(r, 0, 2);
+    const float eps = rng_int(r, 0, 1) ? 1e-12f : 1e-5f, shift = rng_float(r, 3.0f);
+    WHERE(c, "layer_norm %s d=%d panels=%d lanes=%d r=%d in_place=%d", c->t->isa, (int)d, (int)panels, last_lanes,
+          has_r, in_place);
+    float *x = oracle_floats(p1 * stride), *res = oracle_floats(p1 * stride), *gamma = oracle_floats(d + 1) + 1,
+          *beta = oracle_floats(d + 1) + 1, *y[2];
+    for (int64_t i = 0; i < d; i++) gamma[i] = rng_float(r, 2.0f), beta[i] = rng_float(r, 1.0f);
+    for (int64_t p = p0; p < p1; p++)
+        for (int64_t i = 0; i < d; i++)
+            for (int lane = 0; lane < (p == p1 - 1 ? last_lanes : 16); lane++)
+                x[p * stride + i * 16 + lane] = rng_float(r, 2.0f) + shift,
+                                        res[p * stride + i * 16 + lane] = rng_float(r, 1.0f);
+    for (int v = 0; v < 2; v++) {
+        y[v] = oracle_floats(p1 * stride);
+        if (in_place) memcpy(y[v], x, (size_t)(p1 * stride) * sizeof(float));
+        (v ? c->ref : c->t)
+            ->layer_norm(&(kern_layer_norm_args){in_place ? y[v] : x, has_r ? res : NULL, gamma, beta, y[v], stride,
+                                                 stride, stride, d, p0, p1, last_lanes, eps});
+    }
+    for (int64_t p = p0; p < p1; p++) {
+        for (int lane = 0; lane < (p == p1 - 1 ? last_lanes : 16); lane++) {
+            const float *xp = x + p * stride + lane, *rp = res + p * stride + lane;
+            double mean = 0, var = 0, largest = 0;
+            for (int64_t i = 0; i < d; i++) {
+                const double v = (double)xp[i * 16] + (has_r ? (double)rp[i * 16] : 0.0);
+                mean += v / (double)d, largest = fmax(largest, fabs(v));
+            }
+            for (int64_t i = 0; i < d; i++) {
+                const double v = (double)xp[i * 16] + (has_r ? (double)rp[i * 16] : 0.0) - mean;
+                var += v * v / (double)d;
+            }
+            const double deviation = sqrt(var + (double)eps);
+            for (int64_t i = 0; i < d; i++) {
+                const double v = (double)xp[i * 16] + (has_r ? (double)rp[i * 16] : 0.0);
+                const double want = (v - mean) / deviation * (double)gamma[i] + (double)beta[i];
+                const double scale = fabs((double)gamma[i]) * largest / deviation + fabs((double)beta[i]);
+                check_value(c, y[0][p * stride + i * 16 + lane], want, y[1][p * stride + i * 16 + lane], scale);
+            }
+        }
+    }
+    free(x), free(res), free(gamma - 1), free(beta - 1), free(y[0]), free(y[1]);
+    c->cases++;
+}
+
+static void check_layer_norm(check *c)
+{
+    for (int64_t d = 1; d <= 70; d++) layer_norm_case(c, d, 1 + d % 3, 1 + (int32_t)(d % 16));
+    for (int32_t lanes = 1; lanes <= 16; lanes++) layer_norm_case(c, 384, 2, lanes);
+    layer_norm_case(c, 1025, 3, 7);
+}
+
+/* ------------------------------------------------------------------------------ attention */
+
+/* Ranges of the lanes of the query panel `p` of n tokens: kind 0 packed texts, 1 a causal model over packed texts, 2
+ * any ranges. */
+static void attention_ranges(check *c, int kind, int64_t n, int64_t p, int32_t *begin, int32_t *end)
+{
+    for (int lane = 0; lane < 16; lane++) begin[lane] = end[lane] = -7; /* never looked at behind the last lane */
+    for (int32_t t0 = 0, t1; t0 < n; t0 = t1) {
+        t1 = t0 + (int32_t)rng_int(&c->rng, 1, n);
+        if (t1 > n) t1 = (int32_t)n;
+        for (int32_t t = t0; t < t1; t++)
+            if (t / 16 == p) begin[t % 16] = t0, end[t % 16] = kind == 1 ? t + 1 : t1;
+    }
+    for (int lane = 0; kind == 2 && lane < 16 && p * 16 + lane < n; lane++) {
+        begin[lane] = (int32_t)rng_int(&c->rng, 0, n), end[lane] = (int32_t)rng_int(&c->rng, 0, n);
+        if (rng_int(&c->rng, 0, 7) == 0) end[lane] = begin[lane];
+    }
+}
+
+static void attention_case(check *c, int64_t head_dim, int64_t n, int kind)
+{
+    oracle_rng *r = &c->rng;
+    const int64_t panels = (n + 15) / 16, p = rng_int(r, 0, panels - 1), stride = head_dim * 48 + 16 * rng_int(r, 0, 3);
+    const int32_t lanes = (int32_t)(n - p * 16 < 16 ? n - p * 16 : 16);
+    const float scale = 1.0f / sqrtf((float)head_dim);
+    int32_t begin[16], end[16];
+    attention_ranges(c, kind, n, p, begin, end);
+    WHERE(c, "attention %s head_dim=%d tokens=%d panel=%d kind=%d", c->t->isa, (int)head_dim, (int)n, (int)p, kind);
+    float *qkv = oracle_floats(panels * stride), *out[2], *q = qkv + p * stride, *k = qkv + head_dim * 16,
+          *v = qkv + head_dim * 32;
+    for (int64_t t = 0; t < n; t++) {
+        bool seen = false;
+        for (int lane = 0; lane < lanes; lane++) seen |= t >= begin[lane] && t < end[lane];
+        for (int64_t f = 0; f < head_dim; f++) {
+            qkv[panel_at(stride, t, f)] = rng_float(r, 2.0f);
+            if (seen) k[panel_at(stride, t, f)] = rng_float(r, 2.0f), v[panel_at(stride, t, f)] = rng_float(r, 2.0f);
+        }
+    }
+    for (int w = 0; w < 2; w++) {
+        float *scratch = oracle_floats(16 * 16 * panels + 16);
+        out[w] = oracle_floats(head_dim * 16 + 16);
+        (w ? c->ref : c->t)
+            ->attention(&(kern_attention_args){q, k, v, stride, head_dim, begin, end, lanes, scale, out[w], scratch});
+        for (int i = 0; i < 16; i++)
+            assert_true(isnan(scratch[16 * 16 * panels + i]) && isnan(out[w][head_dim * 16 + i]));
+        free(scratch);
+    }
+    double *weight = malloc((size_t)n * sizeof(double));
+    assert_non_null(weight);
+    for (int lane = 0; lane < lanes; lane++) {
+        double largest = -INFINITY, sum = 0;
+        for (int32_t j = begin[lane]; j < end[lane]; j++) {
+            weight[j] = 0;
+            for (int64_t f = 0; f < head_dim; f++)
+                weight[j] += (double)q[f * 16 + lane] * (double)k[panel_at(stride, j, f)];
+            weight[j] *= (double)scale, largest = fmax(largest, weight[j]);
+        }
+        for (int32_t j = begin[lane]; j < end[lane]; j++) weight[j] = exp(weight[j] - largest), sum += weight[j];
+        for (int64_t f = 0; f < head_dim; f++) {
+            double want = 0, most = 0;
+            for (int32_t j = begin[lane]; j < end[lane]; j++) {
+                want += weight[j] / sum * (double)v[panel_at(stride, j, f)];
+                most = fmax(most, fabs((double)v[panel_at(stride, j, f)]));
+            }
+            check_value(c, out[0][f * 16 + lane], want, out[1][f * 16 + lane], most);
+        }
+    }
+    free(qkv), free(out[0]), free(out[1]), free(weight);
+    c->cases++;
+}
+
+static void check_attention(check *c)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        for (int64_t n = 1; n <= 70; n++) attention_case(c, 1 + n % 37, n, kind);
+        for (int64_t head_dim = 1; head_dim <= 70; head_dim++)
+            attention_case(c, head_dim, rng_int(&c->rng, 1, 50), kind);
+        for (int i = 0; i < 200; i++) attention_case(c, rng_int(&c->rng, 1, 20), rng_int(&c->rng, 1, 80), kind);
+        attention_case(c, 128, 200, kind);
+        attention_case(c, 32, 515, kind);
+    }
+}
+
+/* ------------------------------------------------------------------------------ gather */
+
+static void gather_case(check *c, int64_t d, int32_t n_lanes, int32_t n_sources)
+{
+    kern_gather_source src[3];
+    unsigned char *base[3];
+    int32_t index[3][16];
+    WHERE(c, "gather %s d=%d lanes=%d sources=%d", c->t->isa, (int)d, n_lanes, n_sources);
+    for (int s = 0; s < n_sources; s++) {
+        const dtype type = (dtype)rng_int(&c->rng, DTYPE_F32, DTYPE_BF16);
+        src[s] = (kern_gather_source){
+            oracle_elements(&c->rng, type, 21 * d, 3.0f, (int)rng_int(&c->rng, 0, 3), &base[s]), type, index[s]};
+        for (int lane = 0; lane < 16; lane++)
+            index[s][lane] = lane < n_lanes ? (int32_t)rng_int(&c->rng, 0, 20) : INT32_MAX;
+    }
+    float *y[2] = {oracle_floats(d * 16), oracle_floats(d * 16)};
+    for (int v = 0; v < 2; v++) (v ? c->ref : c->t)->gather(&(kern_gather_args){src, n_sources, n_lanes, d, y[v]});
+    for (int64_t f = 0; f < d; f++) {
+        for (int lane = 0; lane < 16; lane++) {
+            float want = 0;
+            for (int s = 0; s < n_sources && lane < n_lanes; s++)
+                want = (float)((double)want + oracle_element(src[s].type, src[s].table, index[s][lane] * d + f));
+            check_value(c, y[0][f * 16 + lane], (double)want, y[1][f * 16 + lane], 1.0);
+        }
+    }
+    for (int s = 0; s < n_sources; s++) free(base[s]);
+    free(y[0]), free(y[1]);
+    c->cases++;
+}
+
+static void check_gather(check *c)
+{
+    for (int64_t d = 1; d <= 70; d++) gather_case(c, d, 1 + (int32_t)(d % 16), 1 + (int32_t)(d % 3));
+    for (int32_t lanes = 1; lanes <= 16; lanes++) gather_case(c, 384, lanes, 3);
+}
+
+/* ------------------------------------------------------------------------------ map */
+
+static void check_map(check *c)
+{
+    for (size_t n = 1; n <= 70; n++) {
+        for (int fn = 0; fn < KERN_FN_COUNT; fn++, c->cases++) {
+            float x[72], y[2][72];
+            WHERE(c, "map %s n=%d %s", c->t->isa, (int)n, oracle_fn_name((kern_fn)fn));
+            for (size_t i = 0; i < 72; i++) x[i] = rng_float(&c->rng, 6.0f), y[0][i] = y[1][i] = NAN;
+            for (int v = 0; v < 2; v++) (v ? c->ref : c->t)->map((kern_fn)fn, n, x + 1, y[v] + 1);
+            for (size_t i = 1; i <= n; i++) {
+                const double want = oracle_fn((kern_fn)fn, (double)x[i]);
+                check_value(c, y[0][i], want, y[1][i], fmax(fabs(want), 0.3));
+            }
+            assert_true(isnan(y[0][0]) && isnan(y[0][n + 1]));
+            c->t->map((kern_fn)fn, n, x + 1, x + 1); /* in place gives the same bits */
+            assert_memory_equal(x + 1, y[0] + 1, n * sizeof(float));
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------ pool */
+
+static void pool_case(check *c, int64_t d, int64_t t0, int64_t t1, kern_pool_mode mode)
+{
+    const int64_t stride = d * 16 + 32, panels = t1 / 16 + 1;
+    WHERE(c, "pool %s d=%d tokens=%d..%d mode=%d", c->t->isa, (int)d, (int)t0, (int)t1, mode);
+    float *x = oracle_floats(panels * stride), *y[2] = {oracle_floats(d * 16), oracle_floats(d * 16)};
+    for (int64_t t = t0; t < t1; t++)
+        for (int64_t f = 0; f < d; f++) x[panel_at(stride, t, f)] = rng_float(&c->rng, 2.0f);
+    const int64_t first = 1 + t0 % 3;
+    for (int v = 0; v < 2; v++)
+        (v ? c->ref : c->t)
+            ->pool(&(kern_pool_args){.mode = mode,
+                                     .x = x,
+                                     .x_stride = stride,
+                                     .d = d,
+                                     .t0 = t0,
+                                     .t1 = t1,
+                                     .first_weight = first,
+                                     .y = y[v] + 3});
+    for (int64_t f = 0; f < d; f++) {
+        double sum = 0, most = 0, max = -INFINITY, weighted = 0, weighted_most = 0, weights = 0, want;
+        for (int64_t t = t0; t < t1; t++) {
+            const double v = (double)x[panel_at(stride, t, f)];
+            const double weight = (double)(first + t - t0);
+            sum += v, max = fmax(max, v), most += fabs(v);
+            weighted += weight * v, weighted_most += weight * fabs(v), weights += weight;
+        }
+        const double n = (double)(t1 - t0);
+        switch (mode) {
+        case KERN_POOL_FIRST: want = (double)x[panel_at(stride, t0, f)]; break;
+        case KERN_POOL_LAST: want = (double)x[panel_at(stride, t1 - 1, f)]; break;
+        case KERN_POOL_MAX: want = max; break;
+        case KERN_POOL_WEIGHTED_MEAN: want = weighted / weights, most = weighted_most / weights; break;
+        case KERN_POOL_MEAN: want = sum / n, most /= n; break;
+        default: want = sum / sqrt(n), most /= sqrt(n); break;
+        }
+        check_value(c, y[0][f * 16 + 3], want, y[1][f * 16 + 3], most);
+        for (int lane = 0; lane < 16; lane++) assert_true(lane == 3 || isnan(y[0][f * 16 + lane]));
+    }
+    free(x), free(y[0]), free(y[1]);
+    c->cases++;
+}
+
+static void check_pool(check *c)
+{
+    for (int mode = 0; mode < KERN_POOL_COUNT; mode++) {
+        for (int64_t t0 = 0; t0 < 20; t0++)
+            for (int64_t n = 1; n < 40; n += 1 + n / 8)
+                pool_case(c, 1 + (t0 + n) % 41, t0, t0 + n, (kern_pool_mode)mode);
+        pool_case(c, 384, 5, 200, (kern_pool_mode)mode);
+    }
+}
+
+/* ------------------------------------------------------------------------------ l2_normalize, dot */
+
+static void check_l2_normalize(check *c)
+{
+    for (int64_t d = 1; d <= 400; d += 1 + d / 30) {
+        const int32_t lanes = (int32_t)rng_int(&c->rng, 1, 16);
+        WHERE(c, "l2_normalize %s d=%d lanes=%d", c->t->isa, (int)d, lanes);
+        float *x = oracle_floats(d * 16), *y[2] = {oracle_floats(d * 16), oracle_floats(d * 16)};
+        for (int64_t f = 0; f < d; f++)
+            for (int lane = 0; lane < lanes; lane++)
+                x[f * 16 + lane] = lane == 2 ? 0.0f : rng_float(&c->rng, 2.0f); /* one is all zero */
+        for (int v = 0; v < 2; v++) {
+            memcpy(y[v], x, (size_t)d * 16 * sizeof(float));
+            (v ? c->ref : c->t)->l2_normalize(d, lanes, y[v]);
+        }
+        for (int lane = 0; lane < lanes; lane++) {
+            double sum = 0;
+            for (int64_t f = 0; f < d; f++) sum += (double)x[f * 16 + lane] * (double)x[f * 16 + lane];
+            for (int64_t f = 0; f < d; f++)
+                check_value(c, y[0][f * 16 + lane], (double)x[f * 16 + lane] / fmax(sqrt(sum), 1e-12),
+                            y[1][f * 16 + lane], 1.0);
+        }
+        free(x), free(y[0]), free(y[1]);
+        c->cases++;
+    }
+}
+
+static void check_dot_rows(check *c)
+{
+    for (int64_t d = 1; d <= 800; d += 1 + d / 40) {
+        const int64_t n = rng_int(&c->rng, 0, 11);
+        WHERE(c, "dot_rows %s d=%d n=%d", c->t->isa, (int)d, (int)n);
+        float *q = oracle_floats(d + 1) + 1, *rows = oracle_floats(n * d + 1) + 1,
+              *out[2] = {oracle_floats(n + 1), oracle_floats(n + 1)};
+        for (int64_t i = 0; i < d; i++) q[i] = rng_float(&c->rng, 1.0f);
+        for (int64_t i = 0; i < n * d; i++) rows[i] = rng_float(&c->rng, 1.0f);
+        for (int v = 0; v < 2; v++) (v ? c->ref : c->t)->dot_rows(q, rows, n, d, out[v]);
+        for (int64_t i = 0; i < n; i++) {
+            double sum = 0, scale = 0;
+            float alone;
+            for (int64_t f = 0; f < d; f++)
+                sum += (double)q[f] * (double)rows[i * d + f], scale += fabs((double)q[f] * (double)rows[i * d + f]);
+            check_value(c, out[0][i], sum, out[1][i], scale);
+            c->t->dot_rows(q, rows + i * d, 1, d, &alone); /* a row's bits do not depend on the others */
+            assert_memory_equal(&alone, &out[0][i], sizeof(float));
+        }
+        assert_true(isnan(out[0][n]));
+        free(q - 1), free(rows - 1), free(out[0]), free(out[1]);
+        c->cases++;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------
+ * first_nonfinite */
+
+static void check_first_nonfinite(check *c)
+{
+    static const uint32_t bad[3][4] = {{0x7f800000, 0xff800000, 0x7fc00000, 0xff800001},
+                                       {0x7c00, 0xfc00, 0x7e00, 0xfc01},
+                                       {0x7f80, 0xff80, 0x7fc0, 0xff81}};
+    static const uint32_t largest[3] = {0xff7fffff, 0xfbff, 0xff7f};
+    for (int64_t n = 0; n <= 150; n += 1 + n / 16) {
+        for (int type = DTYPE_F32; type <= DTYPE_BF16; type++) {
+            const size_t size = dtype_size((dtype)type);
+            WHERE(c, "first_nonfinite %s %s n=%d", c->t->isa, dtype_name((dtype)type), (int)n);
+            unsigned char *p = malloc((size_t)n * size + 8), *x = p + rng_int(&c->rng, 0, 3);
+            assert_non_null(p);
+            for (int64_t i = 0; i < n; i++) memcpy(x + (size_t)i * size, &largest[type], size);
+            check_value(c, (float)c->t->first_nonfinite((dtype)type, x, n), -1.0,
+                        (float)c->ref->first_nonfinite((dtype)type, x, n), 1.0);
+            for (int64_t i = n - 1; i >= 0; i--) { /* from behind: those behind i are bad as well */
+                memcpy(x + (size_t)i * size, &bad[type][i % 4], size);
+                check_value(c, (float)c->t->first_nonfinite((dtype)type, x, n), (double)i,
+                            (float)c->ref->first_nonfinite((dtype)type, x, n), 1.0);
+            }
+            free(p);
+            c->cases++;
+        }
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------------- the
+ * table */
+
+static const struct {
+    const char *slot;
+    void (*run)(check *c);
+    double tolerance;
+} slots[] = {
+#define KERN(slot, result, args, tolerance) {#slot, check_##slot, tolerance},
+#include "kern/kern.def"
+#undef KERN
+};
+
+static void test_every_slot_on_every_isa(void **state)
+{
+    (void)state;
+    kern_table tables[KERN_ISA_COUNT], ref;
+    const int n_tables = oracle_tables(tables);
+    kern_table_init(&ref, KERN_ISA_REF);
+    assert_true(n_tables >= 1);
+    assert_true(sizeof(slots) / sizeof(slots[0]) >= 9);
+    for (int t = 0; t < n_tables; t++) {
+        for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++) {
+            check c = {.t = &tables[t], .ref = &ref, .rng = {i + 1}, .tolerance = slots[i].tolerance};
+            slots[i].run(&c);
+            assert_true(c.cases > 0 && c.values > 0);
+            printf("kern %-15s %-6s %5lld cases %8lld values, worst error %.1e (to ref %.1e), allowed %.1e\n",
+                   slots[i].slot, tables[t].isa, (long long)c.cases, (long long)c.values, c.worst, c.worst_ref,
+                   c.tolerance);
+        }
+    }
+}
+
+static void test_isa_names_and_ceiling(void **state)
+{
+    (void)state;
+    kern_table t;
+    kern_table_init(&t, KERN_ISA_REF);
+    assert_string_equal(t.isa, "ref");
+    assert_true(kern_isa_available(KERN_ISA_REF));
+    kern_table_init(&t, (kern_isa)(KERN_ISA_COUNT - 1));
+#if defined(__x86_64__)
+    assert_false(kern_isa_available(KERN_ISA_NEON));
+    if (kern_isa_available(KERN_ISA_AVX2)) assert_string_not_equal(t.isa, "ref");
+#endif
+    assert_string_equal(kern_isa_name(KERN_ISA_AVX512), "avx512");
+    assert_true(t.row_block >= 1 && t.panel_group >= 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_isa_names_and_ceiling),
+                                       cmocka_unit_test(test_every_slot_on_every_isa)};
+    return TEST_RUN(tests);
+}

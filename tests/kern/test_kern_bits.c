@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_kern_bits.c: the bits of a token do not depend on where it lies nor on what else is computed: lane, panel,
+ * group of panels, range of rows, texts beside it (which may even be NaN). Compared with memcmp, on every ISA of this
+ * machine. */
+#include "kern_oracle.h"
+
+static void each_isa(void (*run)(const kern_table *t))
+{
+    kern_table tables[KERN_ISA_COUNT];
+    const int n = oracle_tables(tables);
+    assert_true(n >= 1);
+    for (int t = 0; t < n; t++) run(&tables[t]);
+}
+
+/* ------------------------------------------------------------------------------ linear */
+
+typedef struct product {
+    const kern_table *t;
+    const void *w;
+    dtype type;
+    const float *bias;
+    kern_fn fn;
+    int64_t k, rows;
+    float *scratch;
+} product;
+
+static void product_run(const product *m, const float *x, float *y, int64_t n0, int64_t n1, int64_t p0, int64_t p1,
+                        int32_t last_lanes)
+{
+    m->t->linear(&(kern_linear_args){.w = m->w,
+                                     .type = m->type,
+                                     .w_stride = m->k * (int64_t)dtype_size(m->type),
+                                     .bias = m->bias,
+                                     .x = x,
+                                     .x_stride = m->k * 16,
+                                     .y = y,
+                                     .y_stride = m->rows * 16,
+                                     .k = m->k,
+                                     .n0 = n0,
+                                     .n1 = n1,
+                                     .p0 = p0,
+                                     .p1 = p1,
+                                     .last_lanes = last_lanes,
+                                     .fn = m->fn,
+                                     .scratch = m->scratch});
+}
+
+static void linear_bits(const kern_table *t, dtype type, int64_t k, int64_t rows, int64_t tokens, kern_fn fn)
+{
+    oracle_rng r = {(uint64_t)(k * 1000 + rows)};
+    unsigned char *base;
+    const int64_t panels = (tokens + 15) / 16;
+    const int32_t last = (int32_t)(tokens - (panels - 1) * 16);
+    float *bias = oracle_floats(rows), *x = oracle_floats(panels * k * 16), *y = oracle_floats(panels * rows * 16);
+    float *x1 = oracle_floats(k * 16), *y1 = oracle_floats(rows * 16), *y2 = oracle_floats(panels * rows * 16);
+    product m = {t,    oracle_elements(&r, type, rows * k, 0.2f, 1, &base), type, bias, fn, k,
+                 rows, oracle_floats((int64_t)t->linear_scratch + 16)};
+    for (int64_t i = 0; i < rows; i++) bias[i] = rng_float(&r, 1.0f);
+    for (int64_t i = 0; i < tokens; i++)
+        for (int64_t f = 0; f < k; f++) x[panel_at(k * 16, i, f)] = rng_float(&r, 1.0f);
+    product_run(&m, x, y, 0, rows, 0, panels, last);
+    for (int64_t i = 0; i < tokens; i += 1 + i % 7) { /* one token alone, in some lane of a panel of its own */
+        const int lane = (int)rng_int(&r, 0, 15);
+        for (int64_t j = 0; j < k * 16; j++) x1[j] = NAN;
+        for (int64_t f = 0; f < k; f++) x1[f * 16 + lane] = x[panel_at(k * 16, i, f)];
+        product_run(&m, x1, y1, 0, rows, 0, 1, (int32_t)rng_int(&r, lane + 1, 16));
+        for (int64_t n = 0; n < rows; n++)
+            assert_memory_equal(&y1[n * 16 + lane], &y[panel_at(rows * 16, i, n)], sizeof(float));
+    }
+    for (int64_t n0 = 0, n1; n0 < rows; n0 = n1) { /* ranges of rows and panels as threads would take them */
+        n1 = n0 + rng_int(&r, 1, 17);
+        if (n1 > rows) n1 = rows;
+        const int64_t cut = rng_int(&r, 0, panels - 1);
+        if (cut > 0) product_run(&m, x, y2, n0, n1, 0, cut, 16);
+        product_run(&m, x, y2, n0, n1, cut, panels, last);
+    }
+    for (int64_t i = 0; i < tokens; i++)
+        for (int64_t n = 0; n < rows; n++)
+            assert_memory_equal(&y2[panel_at(rows * 16, i, n)], &y[panel_at(rows * 16, i, n)], sizeof(float));
+    free(base), free(bias), free(x), free(y), free(x1), free(y1), free(y2), free(m.scratch);
+}
+
+static void run_linear(const kern_table *t)
+{
+    for (int type = DTYPE_F32; type <= DTYPE_BF16; type++) {
+        linear_bits(t, (dtype)type, 37, 29, 45, KERN_FN_NONE);
+        linear_bits(t, (dtype)type, 384, 40, 37, KERN_FN_GELU);
+        linear_bits(t, (dtype)type, 700, 23, 70, KERN_FN_TANH);
+        linear_bits(t, (dtype)type, 1100, 13, 300, KERN_FN_SILU); /* more than one group of panels */
+    }
+}
+
+static void test_linear(void **state)
+{
+    (void)state;
+    each_isa(run_linear);
+}
+
+/* ------------------------------------------------------------------------------ attention */
+
+/* One text of n tokens at token `at` of a batch whose other keys and queries hold `other`; out: [n][head_dim]. */
+static void attend_text(const kern_table *t, const float *text, int64_t n, int64_t head_dim, int64_t at, int64_t total,
+                        float other, bool causal, float *out)
+{
+    const int64_t panels = (total + 15) / 16, stride = 3 * head_dim * 16;
+    float *qkv = oracle_floats(panels * stride), *scratch = oracle_floats(panels * 256),
+          *o = oracle_floats(head_dim * 16);
+    for (int64_t i = 0; i < panels * stride; i++) qkv[i] = other;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t f = 0; f < 3 * head_dim; f++) qkv[panel_at(stride, at + i, f)] = text[i * 3 * head_dim + f];
+    for (int64_t p = at / 16; p <= (at + n - 1) / 16; p++) {
+        int32_t begin[16], end[16];
+        const int32_t lanes = (int32_t)(total - p * 16 < 16 ? total - p * 16 : 16);
+        for (int32_t lane = 0; lane < lanes; lane++) {
+            const int64_t token = p * 16 + lane;
+            begin[lane] = (int32_t)(token < at ? 0 : token < at + n ? at : at + n);
+            end[lane] = (int32_t)(token < at ? at : token >= at + n ? total : causal ? token + 1 : at + n);
+        }
+        t->attention(&(kern_attention_args){qkv + p * stride, qkv + head_dim * 16, qkv + 2 * head_dim * 16, stride,
+                                            head_dim, begin, end, lanes, 0.3f, o, scratch});
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t f = 0; (at + i) / 16 == p && f < head_dim; f++)
+                out[i * head_dim + f] = o[f * 16 + (at + i) % 16];
+    }
+    free(qkv), free(scratch), free(o);
+}
+
+static void run_attention(const kern_table *t)
+{
+    oracle_rng r = {5};
+    for (int64_t n = 1; n <= 67; n += 1 + n / 5) {
+        for (int causal = 0; causal < 2; causal++) {
+            const int64_t head_dim = 1 + n % 35;
+            float *text = oracle_floats(n * 3 * head_dim), *alone = oracle_floats(n * head_dim),
+                  *packed = oracle_floats(n * head_dim);
+            for (int64_t i = 0; i < n * 3 * head_dim; i++) text[i] = rng_float(&r, 2.0f);
+            attend_text(t, text, n, head_dim, 0, n, 0.0f, causal, alone);
+            for (int64_t i = 0; i < n * head_dim; i++) assert_true(isfinite(alone[i]));
+            for (int64_t at = 0; at < 34; at++) {
+                attend_text(t, text, n, head_dim, at, at + n + rng_int(&r, 0, 20), at % 2 ? NAN : 1e30f, causal,
+                            packed);
+                assert_memory_equal(alone, packed, (size_t)(n * head_dim) * sizeof(float));
+            }
+            free(text), free(alone), free(packed);
+        }
+    }
+}
+
+static void test_attention(void **state)
+{
+    (void)state;
+    each_isa(run_attention);
+}
+
+/* ------------------------------------------------------------------------------------------------ norms, gather,
+ * pool */
+
+static void run_rest(const kern_table *t)
+{
+    oracle_rng r = {9};
+    for (int64_t d = 3; d < 400; d += 60) {
+        float *token = oracle_floats(d), *gamma = oracle_floats(d), *x = oracle_floats(d * 16),
+              *y[2] = {oracle_floats(d), oracle_floats(d)};
+        for (int64_t i = 0; i < d; i++) token[i] = rng_float(&r, 2.0f), gamma[i] = rng_float(&r, 1.0f);
+        for (int what = 0; what < 2; what++) {
+            for (int lane = 0; lane < 16; lane++) {
+                for (int64_t i = 0; i < d * 16; i++) x[i] = NAN;
+                for (int64_t i = 0; i < d; i++) x[i * 16 + lane] = token[i];
+                if (what)
+                    t->l2_normalize(d, lane + 1, x);
+                else
+                    t->layer_norm(&(kern_layer_norm_args){x, NULL, gamma, gamma, x, 0, 0, 0, d, 0, 1, lane + 1, 1e-5f});
+                for (int64_t i = 0; i < d; i++) y[lane > 0][i] = x[i * 16 + lane];
+                if (lane > 0) assert_memory_equal(y[0], y[1], (size_t)d * sizeof(float));
+            }
+        }
+        free(token), free(gamma), free(x), free(y[0]), free(y[1]);
+    }
+    for (int64_t n = 1; n < 60; n += 7) { /* a text pools to the same bits at any offset */
+        for (int mode = 0; mode < KERN_POOL_COUNT; mode++) {
+            const int64_t d = 21, stride = d * 16;
+            float *text = oracle_floats(n * d), *x = oracle_floats(6 * stride),
+                  *y[2] = {oracle_floats(d * 16), oracle_floats(d * 16)};
+            for (int64_t i = 0; i < n * d; i++) text[i] = rng_float(&r, 2.0f);
+            for (int64_t at = 0; at < 33; at++) {
+                for (int64_t i = 0; i < 6 * stride; i++) x[i] = NAN;
+                for (int64_t i = 0; i < n; i++)
+                    for (int64_t f = 0; f < d; f++) x[panel_at(stride, at + i, f)] = text[i * d + f];
+                t->pool(&(kern_pool_args){.mode = (kern_pool_mode)mode,
+                                          .x = x,
+                                          .x_stride = stride,
+                                          .d = d,
+                                          .t0 = at,
+                                          .t1 = at + n,
+                                          .first_weight = 1,
+                                          .y = y[at > 0]});
+                for (int64_t f = 0; f < d; f++) assert_memory_equal(&y[0][f * 16], &y[at > 0][f * 16], sizeof(float));
+            }
+            free(text), free(x), free(y[0]), free(y[1]);
+        }
+    }
+}
+
+static void test_rest(void **state)
+{
+    (void)state;
+    each_isa(run_rest);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_linear), cmocka_unit_test(test_attention),
+                                       cmocka_unit_test(test_rest)};
+    return TEST_RUN(tests);
+}
