@@ -30,7 +30,7 @@ static void require(int holds, const char *what)
     abort();
 }
 
-/* ------------------------------------------------------------------------------------------------------- the directory */
+/* ---------------------------------------------------------------------------------------------------- the directory */
 
 enum { N_FILES = 6, PATH_ROOM = 512 };
 static const struct {
@@ -93,7 +93,7 @@ static void make_dir(void)
     for (int i = 0; i < N_FILES; i++) write_file(i, files[i].good, strlen(files[i].good));
 }
 
-/* ------------------------------------------------------------------------------------------------------------- promises */
+/* --------------------------------------------------------------------------------------------------------- promises */
 
 static void check_st_config(const st_config *c)
 {
