@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cpu_count.c: how many threads this process may use: the affinity mask and the CPU quota of its cgroup (v2: cpu.max of each ancestor, v1:
- * cpu.cfs_quota_us), rounded up. A quota that cannot be read is none. */
+ * cpu_count.c: how many threads this process may use: the affinity mask and the CPU quota of its cgroup (v2:
+ * cpu.max of each ancestor, v1: cpu.cfs_quota_us), rounded up. A quota that cannot be read is none. */
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * error.c: the status table's texts and the filling of the caller's error record. A message that does not fit is cut at a character border. */
+ * error.c: the status table's texts and the filling of the caller's error record. A message that does not fit is
+ * cut at a character border. */
 #include "base/error.h"
 
 #include <stdarg.h>
@@ -45,8 +46,9 @@ void err_clear(lath_error *err)
     err->msg[0] = 0;
 }
 
-/* Messages show pieces of files: whatever they held, a message is one line of UTF-8. A character that the end or a precision cut in two, bytes that
- * are no UTF-8 and control characters become '?'; a cut character at the very end is dropped. */
+/* Messages show pieces of files: whatever they held, a message is one line of UTF-8. A character that the end or a
+ * precision cut in two, bytes that are no UTF-8 and control characters become '?'; a cut character at the very end
+ * is dropped. */
 static void tidy(char *msg, size_t cap)
 {
     size_t n = strnlen(msg, cap - 1);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- *
- * json.c: the owner of yajl. yajl checks the grammar and hands out events; this file builds the tree and adds what yajl does not do: depth and
- * size limits, duplicate keys, numbers without the locale; strict UTF-8 (yajl takes overlong forms and surrogates), strict white space (it takes
- * \v and \f), nothing behind the value (it takes a string that never ends), no lone surrogate escapes (it turns them into '?' silently, so the
- * raw text of a string that held a backslash is looked at again).
- *
- * A tap is found by the path of member names from the root; while inside one, each member is built in a scratch arena that is reset after the
- * call. Nested taps are not needed and not looked for.
- */
+ * json.c: the owner of yajl. yajl checks the grammar and hands out events; this file builds the tree and adds what
+ * yajl does not do: depth and size limits, duplicate keys, numbers without the locale; strict UTF-8 (yajl takes
+ * overlong forms and surrogates), strict white space (it takes \v and \f), nothing behind the value (it takes a
+ * string that never ends), no lone surrogate escapes (it turns them into '?' silently, so the raw text of a string
+ * that held a backslash is looked at again).
+ * A tap is found by the path of member names from the root; while inside one, each member is built in a scratch
+ * arena that is reset after the call. Nested taps are not needed and not looked for. */
 #include "base/json.h"
 
 #include <locale.h>
@@ -207,8 +205,8 @@ static int on_number(void *ctx, const char *s, size_t n)
     return done_scalar(b, v);
 }
 
-/* The raw text of the string that yajl has just decoded ends at its closing quote, at bytes_consumed - 1. Looks for \uD800..DFFF that are not a
- * pair. */
+/* The raw text of the string that yajl has just decoded ends at its closing quote, at bytes_consumed - 1. Looks for
+ * \uD800..DFFF that are not a pair. */
 static bool has_lone_surrogate(const builder *b)
 {
     size_t end = offset_now(b);
@@ -344,8 +342,8 @@ static const yajl_callbacks callbacks = {
     .yajl_end_array = on_array_close,
 };
 
-/* yajl does not check what its allocator returns, so failing is a long jump out of it (to run), and the blocks are kept in a list that is released
- * whatever happened. Each block carries its size, which yajl does not pass back. */
+/* yajl does not check what its allocator returns, so failing is a long jump out of it (to run), and the blocks are
+ * kept in a list that is released whatever happened. Each block carries its size, which yajl does not pass back. */
 struct block {
     block *next, *prev;
     size_t size;

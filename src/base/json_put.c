@@ -33,7 +33,8 @@ void json_put_string(buf *b, const char *s, size_t n)
     buf_char(b, '"');
 }
 
-/* printf writes the locale's decimal separator; JSON wants a point. The separator may have several bytes, all of them none of a number's. */
+/* printf writes the locale's decimal separator; JSON wants a point. The separator may have several bytes, all of
+ * them none of a number's. */
 static void put_number(buf *b, const char *text)
 {
     for (const char *p = text; *p; p++) {
