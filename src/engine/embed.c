@@ -14,7 +14,8 @@
 #include "base/utf8.h"
 #include "engine/engine.h"
 
-enum { BATCH_TOKENS_DEFAULT = 1024, BATCH_TOKENS_MOST = 1 << 20, ALIGN = 64 };
+/* A batch of 256 tokens keeps activations near the cores and is one pass over the weights; many threads want more to share. */
+enum { BATCH_TOKENS_LEAST = 256, BATCH_TOKENS_THREAD = 64, BATCH_TOKENS_MOST = 1 << 20, ALIGN = 64 };
 
 struct lath_embedder {
     const lath_model *model;
@@ -86,6 +87,12 @@ static lath_status count_prompt(lath_embedder *e, lath_error *err)
     return LATH_OK;
 }
 
+static int32_t default_batch_tokens(const lath_model *m)
+{
+    int32_t n = pool_size(m->rt->pool) * BATCH_TOKENS_THREAD;
+    return n > BATCH_TOKENS_LEAST ? n : BATCH_TOKENS_LEAST;
+}
+
 static lath_status set_shape(lath_embedder *e, lath_error *err)
 {
     const lath_model *m = e->model;
@@ -108,7 +115,7 @@ static lath_status set_shape(lath_embedder *e, lath_error *err)
     e->dim = o->dim ? o->dim : m->st.truncate_dim ? m->st.truncate_dim : e->d_steps;
     e->normalize = o->normalize == 2 || (o->normalize == 1 && m->normalized);
     e->max_tokens = o->max_tokens ? o->max_tokens : m->max_tokens;
-    e->batch_tokens = o->batch_tokens ? o->batch_tokens : BATCH_TOKENS_DEFAULT;
+    e->batch_tokens = o->batch_tokens ? o->batch_tokens : default_batch_tokens(m);
     return LATH_OK;
 }
 
@@ -189,9 +196,10 @@ static lath_status block_parts(const lath_model *m, const stream *s, int64_t d_p
 
 uint64_t embed_batch_bytes(const lath_model *m)
 {
+    const int32_t n = default_batch_tokens(m);
     size_t parts[N_PARTS], bytes;
     const stream s = {.ops = m->rt->ops, .pool = m->rt->pool, .kern = &m->rt->kern};
-    return block_parts(m, &s, m->d_pooled, BATCH_TOKENS_DEFAULT, BATCH_TOKENS_DEFAULT / 16, parts, &bytes, NULL) == LATH_OK ? bytes : 0;
+    return block_parts(m, &s, m->d_pooled, n, n / 16, parts, &bytes, NULL) == LATH_OK ? bytes : 0;
 }
 
 static lath_status grow_block(lath_embedder *e, int64_t n_tok, int64_t n_seq, lath_error *err)

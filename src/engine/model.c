@@ -151,7 +151,7 @@ lath_status lath_model_open(lath_runtime *rt, const char *path, const lath_model
     if ((int)opts->precision < 0 || opts->precision > LATH_PRECISION_INT8)
         return err_set(err, LATH_ERR_USAGE, "precision: no such value: %d", (int)opts->precision);
     if (opts->precision != LATH_PRECISION_AUTO && opts->precision != LATH_PRECISION_EXACT)
-        return err_set(err, LATH_ERR_UNSUPPORTED, "precision %s is not supported (exact is)", opts->precision == LATH_PRECISION_BF16 ? "bf16" : "int8");
+        return err_set(err, LATH_ERR_UNSUPPORTED, "precision: %s is not supported (exact is)", opts->precision == LATH_PRECISION_BF16 ? "bf16" : "int8");
     lath_model *m = alloc_zero(&rt->alloc, sizeof(*m));
     if (!m) return err_nomem(err, sizeof(*m));
     m->rt = rt;
