@@ -197,7 +197,7 @@ static lath_status block_parts(const lath_model *m, const stream *s, int64_t d_p
 uint64_t embed_batch_bytes(const lath_model *m)
 {
     const int32_t n = default_batch_tokens(m);
-    size_t parts[N_PARTS], bytes;
+    size_t parts[N_PARTS], bytes = 0;
     const stream s = {.ops = m->rt->ops, .pool = m->rt->pool, .kern = &m->rt->kern};
     return block_parts(m, &s, m->d_pooled, n, n / 16, parts, &bytes, NULL) == LATH_OK ? bytes : 0;
 }
@@ -207,7 +207,7 @@ static lath_status grow_block(lath_embedder *e, int64_t n_tok, int64_t n_seq, la
     if (n_tok <= e->block_tok && n_seq <= e->block_seq) return LATH_OK;
     if (n_tok < e->block_tok) n_tok = e->block_tok;
     if (n_seq < e->block_seq) n_seq = e->block_seq;
-    size_t parts[N_PARTS], bytes;
+    size_t parts[N_PARTS], bytes = 0;
     TRY(block_parts(e->model, &e->stream, e->d_pooled, n_tok, n_seq, parts, &bytes, err));
     const lath_allocator *alloc = &e->model->rt->alloc;
     alloc_release(alloc, e->block, e->block_bytes);
