@@ -61,7 +61,7 @@ shown='lath embed <&-'
 
 # a signal: 130, nothing left. (SIGTERM: a shell starts background programs with SIGINT ignored, and that is respected.)
 shown='lath embed, terminated'
-{ printf 'water\n'; sleep 30; } >"$T/pipe" & feeder=$!
+{ printf 'water\n'; exec sleep 30; } >"$T/pipe" & feeder=$!
 "$LATH" embed -m "$MODEL" -f "$T/pipe" -o "$D/x" >"$T/out" 2>"$T/err" & pid=$!
 tries=0; while [ -z "$(ls -A "$D")" ] && [ $tries -lt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
 check "a temporary file is there" [ -n "$(ls -A "$D")" ]
@@ -72,7 +72,7 @@ kill $feeder 2>/dev/null; wait $feeder 2>/dev/null
 if [ -d /proc/self ]; then
     shown='lath embed, weights cut'
     cp -r "$MODEL" "$T/model"
-    { sleep 30; } >"$T/pipe" & feeder=$!
+    { exec sleep 30; } >"$T/pipe" & feeder=$!
     "$LATH" embed -m "$T/model" <"$T/pipe" -o "$D/x" >"$T/out" 2>"$T/err" & pid=$!
     exec 3>"$T/pipe"
     tries=0; while ! grep -q model.safetensors "/proc/$pid/maps" 2>/dev/null && [ $tries -lt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
