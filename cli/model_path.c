@@ -135,9 +135,30 @@ static bool find_cached(const char *cache, const char *name, buf *out)
     return found;
 }
 
+/* models/name, or models/name without its organisation. */
+static bool find_in(const char *models, const char *name, buf *out)
+{
+    const char *slash = strchr(name, '/');
+    file_join(out, models, name);
+    if (exists(buf_cstr(out))) return true;
+    if (!slash) return false;
+    file_join(out, models, slash + 1);
+    return exists(buf_cstr(out));
+}
+
+/* Where ./run and tools/models/fetch.sh keep models when LATH_MODELS does not say otherwise. */
+static bool own_dir(buf *b)
+{
+    const char *dir = env("XDG_CACHE_HOME"), *home = env("HOME");
+    if (dir) file_join(b, dir, "lath/models");
+    else if (home) file_join(b, home, ".cache/lath/models");
+    (void)buf_cstr(b);
+    return dir || home;
+}
+
 lath_status model_path_find(const char *name, buf *out, lath_error *err)
 {
-    const char *models = env("LATH_MODELS"), *slash;
+    const char *models = env("LATH_MODELS");
     lath_status st = LATH_OK;
     buf cache;
     if (!name || !*name) return err_set(err, LATH_ERR_USAGE, "-m: no model given (a model folder or a hub name)");
@@ -149,16 +170,12 @@ lath_status model_path_find(const char *name, buf *out, lath_error *err)
     }
     if (!is_hub_name(name))
         return err_set(err, LATH_ERR_NOT_FOUND, "%s: no such model: no file or folder of this path", name);
-    if (models) {
-        file_join(out, models, name);
-        if (exists(buf_cstr(out))) return buf_status(out, err);
-        slash = strchr(name, '/');
-        if (slash) {
-            file_join(out, models, slash + 1);
-            if (exists(buf_cstr(out))) return buf_status(out, err);
-        }
-    }
+    if (models && find_in(models, name, out)) return buf_status(out, err);
     buf_init(&cache, alloc_default(), PATH_BYTES);
+    if (own_dir(&cache) && find_in(buf_cstr(&cache), name, out)) {
+        buf_deinit(&cache);
+        return buf_status(out, err);
+    }
     const bool have_cache = cache_dir(&cache);
     if (!have_cache || !find_cached(buf_cstr(&cache), name, out)) {
         st = err_set(

@@ -159,8 +159,9 @@ lath_status embed_job_run(embed_job *j, const text_chunk *c, lath_error *err)
 void embed_job_notes(const embed_job *j)
 {
     if (j->s->o->quiet || j->n_truncated == 0) return;
-    fprintf(stderr, "lath: note: %llu of %llu texts cut at %d tokens (--no-truncate refuses them)\n",
-            (unsigned long long)j->n_truncated, (unsigned long long)j->n_texts, (int)j->longest);
+    fprintf(stderr, "lath: note: %llu of %llu text%s cut at %d tokens (--no-truncate refuses them)\n",
+            (unsigned long long)j->n_truncated, (unsigned long long)j->n_texts, j->n_texts == 1 ? "" : "s",
+            (int)j->longest);
 }
 
 void embed_job_close(embed_job *j)

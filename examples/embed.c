@@ -3,6 +3,8 @@
  * embed.c: the library in forty lines: opens a model, embeds three sentences, prints how similar they are to the first.
  *
  *     cc embed.c $(pkg-config --cflags --libs lath) -o embed && ./embed path/to/all-MiniLM-L6-v2
+ *
+ * A library that is not in the system's folders is found with LD_LIBRARY_PATH or -Wl,-rpath.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,12 +19,15 @@ int main(int argc, char **argv)
     lath_runtime *rt = NULL;
     lath_model *model = NULL;
     lath_embedder *e = NULL;
-    lath_error err;
+    lath_error err = {.msg = "out of memory"};
     lath_text texts[N];
     float *v = NULL;
     int rc = 1;
 
-    if (argc != 2) return fprintf(stderr, "usage: embed MODEL_DIRECTORY\n"), 2;
+    if (argc != 2) {
+        fprintf(stderr, "usage: embed MODEL_DIRECTORY\n");
+        return 2;
+    }
     for (int i = 0; i < N; i++) texts[i] = (lath_text){sentences[i], strlen(sentences[i])};
 
     if (lath_runtime_create(NULL, &rt, &err) != LATH_OK) goto done;

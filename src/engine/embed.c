@@ -8,6 +8,7 @@
  * Working memory is one block, grown when a batch needs more than any before it:
  *     | activations of the encoder | pooled a | pooled b | scratch of the workers |
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -71,7 +72,11 @@ static lath_status choose_prompt(const lath_embed_options *o, const lath_model *
         *len = m->st.prompts[i].len;
         return LATH_OK;
     }
-    return err_set(err, LATH_ERR_USAGE, "prompt \"%.60s\": the model has no prompt of that name (it has %d)", name, m->st.n_prompts);
+    char names[128] = "none";
+    size_t at = 0;
+    for (int32_t i = 0; i < m->st.n_prompts && at + 1 < sizeof(names); i++)
+        at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", i ? ", " : "", m->st.prompts[i].name);
+    return err_set(err, LATH_ERR_USAGE, "prompt \"%.60s\": the model has no prompt of that name (it has: %s)", name, names);
 }
 
 /* How many tokens of each text are the prompt's, as the reference counts: those of the prompt alone with its template, less a last special one. */

@@ -83,5 +83,5 @@ run embed -m "$MODEL" -f "$T/long" -q; err_empty
 run embed -m "$MODEL" -f "$T/long" --max-len 5; out_has '"tokens":5,"truncated":true'
 run embed -m "$MODEL" -f "$T/long" --no-truncate; fails_with 5 'long: line 2: 62 tokens, the window is 40'
 run embed -m "$MODEL" --no-truncate short "$long"; fails_with 5 'text 2: 62 tokens'
-run embed -m "$MODEL" -v water; exit_is 0; err_has 'embedded 1 texts, 3 tokens'
+run embed -m "$MODEL" -v water; exit_is 0; err_has 'embedded 1 text, 3 tokens'
 finish

@@ -120,7 +120,7 @@ static void test_options(void **state)
     }
     o = init;
     o.prompt_name = "query";
-    refuse(model, &o, LATH_ERR_USAGE, "prompt \"query\": the model has no prompt of that name (it has 0)");
+    refuse(model, &o, LATH_ERR_USAGE, "prompt \"query\": the model has no prompt of that name (it has: none)");
     o = init;
     o.prompt_text = "a\xFF";
     refuse(model, &o, LATH_ERR_INPUT, "the prompt is not valid UTF-8");
@@ -416,7 +416,7 @@ static void test_prompts(void **state)
     assert_memory_equal(a, b, sizeof(a));
     o = (lath_embed_options)LATH_EMBED_OPTIONS_INIT;
     o.prompt_name = "nothing";
-    refuse(m, &o, LATH_ERR_USAGE, "prompt \"nothing\": the model has no prompt of that name (it has 3)");
+    refuse(m, &o, LATH_ERR_USAGE, "prompt \"nothing\": the model has no prompt of that name (it has: query, document, glued)");
     lath_model_close(m);
 }
 
