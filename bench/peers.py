@@ -327,7 +327,7 @@ def main():
                    TQDM_DISABLE="1")
         command = [sys.executable, __file__, args.model, "--worker", "--library", args.library, "--onnx", args.onnx, "--pooling", args.pooling,
                    "--threads", n, "--cases", ",".join(args.cases), "--peers", ",".join(args.peers), "--rounds", str(args.rounds),
-                   "--seconds", str(args.seconds), "--min-cosine", str(args.min_cosine)] 
+                   "--seconds", str(args.seconds), "--min-cosine", str(args.min_cosine)]
         command += (["--json", args.json] if args.json else []) + (["--cpu"] if args.cpu else [])
         subprocess.run(command, env=env, check=True)
 

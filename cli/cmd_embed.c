@@ -51,8 +51,7 @@ static void say_speed(const options *o, const embed_job *job, const progress *p)
     if (o->verbose == 0 || o->quiet || job->n_texts == 0) return;
     fprintf(stderr, "lath: embedded %llu text%s, %llu tokens in %.2f s: %.0f texts/s, %.0f tokens/s\n",
             (unsigned long long)job->n_texts, job->n_texts == 1 ? "" : "s", (unsigned long long)job->n_tokens,
-            progress_seconds(p),
-            (double)job->n_texts / job->seconds, (double)job->n_tokens / job->seconds);
+            progress_seconds(p), (double)job->n_texts / job->seconds, (double)job->n_tokens / job->seconds);
 }
 
 lath_status cmd_embed(options *o, lath_error *err)

@@ -30,7 +30,8 @@ static lath_status gather(facts *f, const setup *s, lath_error *err)
 
 static const char *pooling_name(lath_pooling p)
 {
-    static const char *const names[] = {"auto", "cls", "mean", "last", "max", "mean_sqrt_len", "weighted_mean", "concat"};
+    static const char *const names[] = {"auto", "cls",           "mean",          "last",
+                                        "max",  "mean_sqrt_len", "weighted_mean", "concat"};
     return (size_t)p < sizeof(names) / sizeof(names[0]) ? names[p] : "other";
 }
 

@@ -150,8 +150,10 @@ static bool find_in(const char *models, const char *name, buf *out)
 static bool own_dir(buf *b)
 {
     const char *dir = env("XDG_CACHE_HOME"), *home = env("HOME");
-    if (dir) file_join(b, dir, "lath/models");
-    else if (home) file_join(b, home, ".cache/lath/models");
+    if (dir)
+        file_join(b, dir, "lath/models");
+    else if (home)
+        file_join(b, home, ".cache/lath/models");
     (void)buf_cstr(b);
     return dir || home;
 }

@@ -14,7 +14,8 @@
 
 int main(int argc, char **argv)
 {
-    static const char *const sentences[] = {"The cat sleeps on the sofa.", "A kitten naps on the couch.", "Stocks fell sharply on Monday."};
+    static const char *const sentences[] = {"The cat sleeps on the sofa.", "A kitten naps on the couch.",
+                                            "Stocks fell sharply on Monday."};
     enum { N = 3 };
     lath_runtime *rt = NULL;
     lath_model *model = NULL;

@@ -66,7 +66,12 @@ typedef struct lath_allocator {
     void (*release)(void *ctx, void *p, size_t size);
 } lath_allocator;
 
-typedef enum lath_log_level { LATH_LOG_ERROR = 0, LATH_LOG_WARN = 1, LATH_LOG_INFO = 2, LATH_LOG_DEBUG = 3 } lath_log_level;
+typedef enum lath_log_level {
+    LATH_LOG_ERROR = 0,
+    LATH_LOG_WARN = 1,
+    LATH_LOG_INFO = 2,
+    LATH_LOG_DEBUG = 3
+} lath_log_level;
 
 /* Called with one line without newline; `line` is valid during the call only. May be called from any thread. */
 typedef void (*lath_log_fn)(void *ctx, lath_log_level level, const char *line);

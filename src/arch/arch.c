@@ -50,8 +50,10 @@ static void add_trouble(troubles *t, const char *text)
 static void expand(char out[NAME_MAX_LEN], const char *prefix, const char *pattern, int32_t layer)
 {
     const char *hole = strstr(pattern, "{}");
-    if (hole) snprintf(out, NAME_MAX_LEN, "%s%.*s%d%s", prefix, (int)(hole - pattern), pattern, layer, hole + 2);
-    else snprintf(out, NAME_MAX_LEN, "%s%s", prefix, pattern);
+    if (hole)
+        snprintf(out, NAME_MAX_LEN, "%s%.*s%d%s", prefix, (int)(hole - pattern), pattern, layer, hole + 2);
+    else
+        snprintf(out, NAME_MAX_LEN, "%s%s", prefix, pattern);
 }
 
 static const tensor *lookup(const arch_source *src, const char *prefix, const arch_weight_row *r, int32_t layer)
@@ -102,7 +104,8 @@ static int64_t dim_of(const arch_dims *d, arch_dim which)
     return 0;
 }
 
-static lath_status bind_row(const arch_model *m, const arch_source *src, const char *prefix, const arch_weight_row *r, int32_t layer, troubles *bad, lath_error *err)
+static lath_status bind_row(const arch_model *m, const arch_source *src, const char *prefix, const arch_weight_row *r,
+                            int32_t layer, troubles *bad, lath_error *err)
 {
     const tensor *t = lookup(src, prefix, r, layer);
     char text[NAME_MAX_LEN + 128];
@@ -121,7 +124,8 @@ static lath_status bind_row(const arch_model *m, const arch_source *src, const c
         add_trouble(bad, text);
         return LATH_OK;
     }
-    char *at = (r->per_layer ? (char *)m->layers + (size_t)layer * m->desc->layer_size : (char *)m->weights) + r->offset;
+    char *at =
+        (r->per_layer ? (char *)m->layers + (size_t)layer * m->desc->layer_size : (char *)m->weights) + r->offset;
     const char *file = safetensors_file(src->st)->path;
     if (r->kind == ARCH_VECTOR) return vec_init((vec *)at, src->mem, t, file, err);
     weight_init((weight *)at, t, file, rows, cols);
@@ -146,35 +150,42 @@ static lath_status report(const troubles *t, lath_error *err)
     return err_set(err, LATH_ERR_FORMAT, "%s: %d tensors missing, %d wrong: %s", file, t->missing, t->wrong, t->first);
 }
 
-lath_status arch_open(const arch_desc *d, const json_value *config, const char *config_name, const arch_source *src, arch_model *m, lath_error *err)
+lath_status arch_open(const arch_desc *d, const json_value *config, const char *config_name, const arch_source *src,
+                      arch_model *m, lath_error *err)
 {
     *m = (arch_model){.desc = d, .mem = src->mem};
     m->weights = arena_zero(src->mem, d->model_size);
     if (!m->weights) return err_nomem(err, d->model_size);
     TRY(d->parse(m, config, config_name, err));
-    if (safetensors_count(src->st) == 0) return err_set(err, LATH_ERR_FORMAT, "%s: no tensors in it", safetensors_file(src->st)->path);
+    if (safetensors_count(src->st) == 0)
+        return err_set(err, LATH_ERR_FORMAT, "%s: no tensors in it", safetensors_file(src->st)->path);
     /* A configuration may ask for more layers than the file can hold: say so before memory is taken for them. */
     if (m->dims.n_layers > safetensors_count(src->st))
-        return err_set(err, LATH_ERR_FORMAT, "%s: %d layers, but %s has %d tensors", config_name, m->dims.n_layers, safetensors_file(src->st)->path, safetensors_count(src->st));
+        return err_set(err, LATH_ERR_FORMAT, "%s: %d layers, but %s has %d tensors", config_name, m->dims.n_layers,
+                       safetensors_file(src->st)->path, safetensors_count(src->st));
     m->layers = arena_array(src->mem, (size_t)m->dims.n_layers, d->layer_size);
     if (!m->layers) return err_nomem(err, (size_t)m->dims.n_layers * d->layer_size);
     troubles bad = {.src = src};
     const char *prefix = find_prefix(d, src);
     for (size_t i = 0; i < d->n_rows; i++) {
         const arch_weight_row *r = &d->rows[i];
-        for (int32_t l = 0; l < (r->per_layer ? m->dims.n_layers : 1); l++) TRY(bind_row(m, src, prefix, r, l, &bad, err));
+        for (int32_t l = 0; l < (r->per_layer ? m->dims.n_layers : 1); l++)
+            TRY(bind_row(m, src, prefix, r, l, &bad, err));
     }
     TRY(report(&bad, err));
     return d->finish(m, err);
 }
 
-lath_status arch_bind_linear(const arch_source *src, const char *w_name, const char *bias_name, int64_t rows, int64_t cols, nn_linear_w *out, lath_error *err)
+lath_status arch_bind_linear(const arch_source *src, const char *w_name, const char *bias_name, int64_t rows,
+                             int64_t cols, nn_linear_w *out, lath_error *err)
 {
     const char *file = safetensors_file(src->st)->path;
     char text[NAME_MAX_LEN + 128];
     const tensor *w = safetensors_find(src->st, w_name), *b = bias_name ? safetensors_find(src->st, bias_name) : NULL;
-    if (!w || (bias_name && !b)) return err_set(err, LATH_ERR_FORMAT, "%s: no tensor \"%s\"", file, w ? bias_name : w_name);
-    if (!suits(w, rows, cols, text, sizeof(text)) || (b && !suits(b, rows, 0, text, sizeof(text)))) return err_set(err, LATH_ERR_FORMAT, "%s: %s", file, text);
+    if (!w || (bias_name && !b))
+        return err_set(err, LATH_ERR_FORMAT, "%s: no tensor \"%s\"", file, w ? bias_name : w_name);
+    if (!suits(w, rows, cols, text, sizeof(text)) || (b && !suits(b, rows, 0, text, sizeof(text))))
+        return err_set(err, LATH_ERR_FORMAT, "%s: %s", file, text);
     weight_init(&out->w, w, file, rows, cols);
     mark_used(src, w);
     if (!b) return LATH_OK;

@@ -73,9 +73,11 @@ typedef struct arch_source {
 
 /* Parses the configuration, binds every row of the table. Missing, mis-shaped and integer-typed tensors are counted, all named in the log and the
  * first ones in the message. */
-lath_status arch_open(const arch_desc *d, const json_value *config, const char *config_name, const arch_source *src, arch_model *m, lath_error *err);
+lath_status arch_open(const arch_desc *d, const json_value *config, const char *config_name, const arch_source *src,
+                      arch_model *m, lath_error *err);
 
 /* One matrix or vector by name with its shape checked: for modules outside an architecture's table (sentence-transformers Dense). */
-lath_status arch_bind_linear(const arch_source *src, const char *w_name, const char *bias_name, int64_t rows, int64_t cols, nn_linear_w *out, lath_error *err);
+lath_status arch_bind_linear(const arch_source *src, const char *w_name, const char *bias_name, int64_t rows,
+                             int64_t cols, nn_linear_w *out, lath_error *err);
 
 #endif

@@ -28,8 +28,10 @@ static const arch_weight_row bert_rows[] = {
     {MODEL(word), ARCH_MATRIX, false, "embeddings.word_embeddings.weight", NULL, ARCH_VOCAB, ARCH_D_MODEL},
     {MODEL(position), ARCH_MATRIX, false, "embeddings.position_embeddings.weight", NULL, ARCH_POSITIONS, ARCH_D_MODEL},
     {MODEL(type), ARCH_MATRIX, false, "embeddings.token_type_embeddings.weight", NULL, ARCH_TYPES, ARCH_D_MODEL},
-    {MODEL(embed_norm.gamma), ARCH_VECTOR, false, "embeddings.LayerNorm.weight", "embeddings.LayerNorm.gamma", ARCH_D_MODEL, ARCH_DIM_NONE},
-    {MODEL(embed_norm.beta), ARCH_VECTOR, false, "embeddings.LayerNorm.bias", "embeddings.LayerNorm.beta", ARCH_D_MODEL, ARCH_DIM_NONE},
+    {MODEL(embed_norm.gamma), ARCH_VECTOR, false, "embeddings.LayerNorm.weight", "embeddings.LayerNorm.gamma",
+     ARCH_D_MODEL, ARCH_DIM_NONE},
+    {MODEL(embed_norm.beta), ARCH_VECTOR, false, "embeddings.LayerNorm.bias", "embeddings.LayerNorm.beta", ARCH_D_MODEL,
+     ARCH_DIM_NONE},
     {LAYER(attn.q.w), ARCH_MATRIX, true, L "attention.self.query.weight", NULL, ARCH_D_MODEL, ARCH_D_MODEL},
     {LAYER(attn.q.bias), ARCH_VECTOR, true, L "attention.self.query.bias", NULL, ARCH_D_MODEL, ARCH_DIM_NONE},
     {LAYER(attn.k.w), ARCH_MATRIX, true, L "attention.self.key.weight", NULL, ARCH_D_MODEL, ARCH_D_MODEL},
@@ -38,14 +40,18 @@ static const arch_weight_row bert_rows[] = {
     {LAYER(attn.v.bias), ARCH_VECTOR, true, L "attention.self.value.bias", NULL, ARCH_D_MODEL, ARCH_DIM_NONE},
     {LAYER(attn.o.w), ARCH_MATRIX, true, L "attention.output.dense.weight", NULL, ARCH_D_MODEL, ARCH_D_MODEL},
     {LAYER(attn.o.bias), ARCH_VECTOR, true, L "attention.output.dense.bias", NULL, ARCH_D_MODEL, ARCH_DIM_NONE},
-    {LAYER(attn_norm.gamma), ARCH_VECTOR, true, L "attention.output.LayerNorm.weight", L "attention.output.LayerNorm.gamma", ARCH_D_MODEL, ARCH_DIM_NONE},
-    {LAYER(attn_norm.beta), ARCH_VECTOR, true, L "attention.output.LayerNorm.bias", L "attention.output.LayerNorm.beta", ARCH_D_MODEL, ARCH_DIM_NONE},
+    {LAYER(attn_norm.gamma), ARCH_VECTOR, true, L "attention.output.LayerNorm.weight",
+     L "attention.output.LayerNorm.gamma", ARCH_D_MODEL, ARCH_DIM_NONE},
+    {LAYER(attn_norm.beta), ARCH_VECTOR, true, L "attention.output.LayerNorm.bias", L "attention.output.LayerNorm.beta",
+     ARCH_D_MODEL, ARCH_DIM_NONE},
     {LAYER(ffn.up.w), ARCH_MATRIX, true, L "intermediate.dense.weight", NULL, ARCH_D_FF, ARCH_D_MODEL},
     {LAYER(ffn.up.bias), ARCH_VECTOR, true, L "intermediate.dense.bias", NULL, ARCH_D_FF, ARCH_DIM_NONE},
     {LAYER(ffn.down.w), ARCH_MATRIX, true, L "output.dense.weight", NULL, ARCH_D_MODEL, ARCH_D_FF},
     {LAYER(ffn.down.bias), ARCH_VECTOR, true, L "output.dense.bias", NULL, ARCH_D_MODEL, ARCH_DIM_NONE},
-    {LAYER(ffn_norm.gamma), ARCH_VECTOR, true, L "output.LayerNorm.weight", L "output.LayerNorm.gamma", ARCH_D_MODEL, ARCH_DIM_NONE},
-    {LAYER(ffn_norm.beta), ARCH_VECTOR, true, L "output.LayerNorm.bias", L "output.LayerNorm.beta", ARCH_D_MODEL, ARCH_DIM_NONE},
+    {LAYER(ffn_norm.gamma), ARCH_VECTOR, true, L "output.LayerNorm.weight", L "output.LayerNorm.gamma", ARCH_D_MODEL,
+     ARCH_DIM_NONE},
+    {LAYER(ffn_norm.beta), ARCH_VECTOR, true, L "output.LayerNorm.bias", L "output.LayerNorm.beta", ARCH_D_MODEL,
+     ARCH_DIM_NONE},
 };
 #undef L
 
@@ -58,34 +64,38 @@ static lath_status parse(arch_model *m, const json_value *c, const char *name, l
         const char *key;
         int64_t max, *out;
     } ints[] = {
-        {"vocab_size", 1 << 24, &vocab},
-        {"hidden_size", 1 << 16, &d},
-        {"num_hidden_layers", 1024, &layers},
-        {"num_attention_heads", 1 << 12, &heads},
-        {"intermediate_size", 1 << 18, &ff},
-        {"max_position_embeddings", 1 << 20, &positions},
+        {"vocab_size", 1 << 24, &vocab},      {"hidden_size", 1 << 16, &d},
+        {"num_hidden_layers", 1024, &layers}, {"num_attention_heads", 1 << 12, &heads},
+        {"intermediate_size", 1 << 18, &ff},  {"max_position_embeddings", 1 << 20, &positions},
         {"type_vocab_size", 1 << 10, &types},
     };
     for (size_t i = 0; i < sizeof(ints) / sizeof(ints[0]); i++) {
         TRY(json_get_int(c, ints[i].key, name, 1, ints[i].max, ints[i].out, err));
         if (*ints[i].out == 0) return err_set(err, LATH_ERR_FORMAT, "%s: no \"%s\" in it", name, ints[i].key);
     }
-    if (d % heads != 0) return err_set(err, LATH_ERR_FORMAT, "%s: hidden_size %lld is no multiple of num_attention_heads %lld", name, (long long)d, (long long)heads);
+    if (d % heads != 0)
+        return err_set(err, LATH_ERR_FORMAT, "%s: hidden_size %lld is no multiple of num_attention_heads %lld", name,
+                       (long long)d, (long long)heads);
     w->eps = 1e-12;
     TRY(json_get_real(c, "layer_norm_eps", name, &w->eps, err));
     if (!(w->eps >= 0 && w->eps < 1)) return err_set(err, LATH_ERR_FORMAT, "%s: layer_norm_eps is out of range", name);
     const char *act = "gelu", *pos = "absolute";
     TRY(json_get_str(c, "hidden_act", name, &act, err));
     TRY(json_get_str(c, "position_embedding_type", name, &pos, err));
-    if (!nn_activation(act, &w->fn)) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: hidden_act \"%s\" is not supported", name, act);
-    if (strcmp(pos, "absolute") != 0) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: position_embedding_type \"%s\" is not supported", name, pos);
+    if (!nn_activation(act, &w->fn))
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: hidden_act \"%s\" is not supported", name, act);
+    if (strcmp(pos, "absolute") != 0)
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: position_embedding_type \"%s\" is not supported", name, pos);
     bool decoder = false, cross = false;
     TRY(json_get_bool(c, "is_decoder", name, &decoder, err));
     TRY(json_get_bool(c, "add_cross_attention", name, &cross, err));
-    if (decoder || cross) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: %s: a BERT decoder is not supported", name, decoder ? "is_decoder" : "add_cross_attention");
+    if (decoder || cross)
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: %s: a BERT decoder is not supported", name,
+                       decoder ? "is_decoder" : "add_cross_attention");
     const char *kept = arena_strdup(m->mem, act, strlen(act));
     if (!kept) return err_nomem(err, strlen(act));
-    m->dims = (arch_dims){(int32_t)layers, (int32_t)heads, (int32_t)vocab, (int32_t)positions, (int32_t)types, d, ff, kept};
+    m->dims =
+        (arch_dims){(int32_t)layers, (int32_t)heads, (int32_t)vocab, (int32_t)positions, (int32_t)types, d, ff, kept};
     return LATH_OK;
 }
 

@@ -19,7 +19,7 @@
 
 /* A matrix [rows, cols] in a weight file. */
 typedef struct weight {
-    const tensor *t; /* NULL: an optional one that is absent */
+    const tensor *t;  /* NULL: an optional one that is absent */
     const char *file; /* for messages */
     int64_t rows, cols;
     atomic_bool finite; /* has been checked */
@@ -35,7 +35,7 @@ typedef struct stream stream;
 
 /* y[t] = sum over sources of table[index[t]]. Indices are in range. */
 typedef struct op_gather_source {
-    weight *table; /* [rows, d] */
+    weight *table;        /* [rows, d] */
     const int32_t *index; /* [n_tok] */
 } op_gather_source;
 typedef struct op_gather {
@@ -96,9 +96,9 @@ struct stream {
     const backend_ops *ops;
     pool *pool;
     const kern_table *kern;
-    float *scratch;       /* 64-byte aligned */
-    int64_t scratch_tok;  /* tokens that it is large enough for */
-    lath_error *err;      /* where ops leave their message */
+    float *scratch;      /* 64-byte aligned */
+    int64_t scratch_tok; /* tokens that it is large enough for */
+    lath_error *err;     /* where ops leave their message */
 };
 
 const backend_ops *backend_cpu(void);

@@ -39,9 +39,15 @@ static size_t worker_floats(const stream *s, int64_t n_tok)
     return (n + 15) & ~(size_t)15;
 }
 
-static size_t cpu_scratch_floats(const stream *s, int64_t n_tok) { return worker_floats(s, n_tok) * (size_t)pool_size(s->pool); }
+static size_t cpu_scratch_floats(const stream *s, int64_t n_tok)
+{
+    return worker_floats(s, n_tok) * (size_t)pool_size(s->pool);
+}
 
-static float *worker_scratch(const stream *s, int32_t worker) { return s->scratch + worker_floats(s, s->scratch_tok) * (size_t)worker; }
+static float *worker_scratch(const stream *s, int32_t worker)
+{
+    return s->scratch + worker_floats(s, s->scratch_tok) * (size_t)worker;
+}
 
 /* ------------------------------------------------------------------------------------------------------- finite weights */
 
@@ -73,7 +79,8 @@ static lath_status check_finite(stream *s, weight *w)
     pool_run(s->pool, check_task, &j, ceil_div(w->t->count, CHECK_ELEMENTS));
     int64_t bad = atomic_load(&j.bad);
     if (bad != INT64_MAX)
-        return err_set(s->err, LATH_ERR_FORMAT, "%s: tensor \"%s\": element [%lld,%lld] is not finite", w->file, w->t->name, (long long)(bad / w->cols), (long long)(bad % w->cols));
+        return err_set(s->err, LATH_ERR_FORMAT, "%s: tensor \"%s\": element [%lld,%lld] is not finite", w->file,
+                       w->t->name, (long long)(bad / w->cols), (long long)(bad % w->cols));
     atomic_store_explicit(&w->finite, true, memory_order_relaxed);
     return LATH_OK;
 }
@@ -111,9 +118,12 @@ static lath_status nonfinite_row(const stream *s, const op_gather *a)
         const weight *w = a->sources[i].table;
         size_t row_bytes = (size_t)w->cols * dtype_size(w->t->type);
         for (int64_t t = 0; t < a->y.n_tok; t++) {
-            int64_t row = a->sources[i].index[t], at = s->kern->first_nonfinite(w->t->type, (const char *)w->t->data + (size_t)row * row_bytes, w->cols);
+            int64_t row = a->sources[i].index[t],
+                    at = s->kern->first_nonfinite(w->t->type, (const char *)w->t->data + (size_t)row * row_bytes,
+                                                  w->cols);
             if (at >= 0)
-                return err_set(s->err, LATH_ERR_FORMAT, "%s: tensor \"%s\": element [%lld,%lld] is not finite", w->file, w->t->name, (long long)row, (long long)at);
+                return err_set(s->err, LATH_ERR_FORMAT, "%s: tensor \"%s\": element [%lld,%lld] is not finite", w->file,
+                               w->t->name, (long long)row, (long long)at);
         }
     }
     return err_set(s->err, LATH_ERR_FORMAT, "%s: sums of embedding rows overflow", a->sources[0].table->file);
@@ -136,7 +146,7 @@ typedef struct linear_job {
     view x;
     const op_linear *parts;
     int32_t n_parts;
-    int64_t chunk, group;    /* rows, panels of a task */
+    int64_t chunk, group;     /* rows, panels of a task */
     int64_t chunks_per_group; /* over all parts */
 } linear_job;
 
@@ -296,7 +306,8 @@ static lath_status cpu_pool(stream *s, const op_pool *a)
 
 static lath_status cpu_l2_normalize(stream *s, view x)
 {
-    for (int64_t p = 0; p < n_panels(x.n_tok); p++) s->kern->l2_normalize(x.d, lanes_of(x.n_tok, p), x.data + p * x.stride);
+    for (int64_t p = 0; p < n_panels(x.n_tok); p++)
+        s->kern->l2_normalize(x.d, lanes_of(x.n_tok, p), x.data + p * x.stride);
     return LATH_OK;
 }
 

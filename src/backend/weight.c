@@ -23,7 +23,9 @@ lath_status vec_init(vec *v, arena *a, const tensor *t, const char *file, lath_e
         data = copy;
     }
     for (int64_t i = 0; i < t->count; i++) {
-        if (!isfinite(data[i])) return err_set(err, LATH_ERR_FORMAT, "%s: tensor \"%s\": element %lld is not finite", file, t->name, (long long)i);
+        if (!isfinite(data[i]))
+            return err_set(err, LATH_ERR_FORMAT, "%s: tensor \"%s\": element %lld is not finite", file, t->name,
+                           (long long)i);
     }
     v->data = data;
     v->n = t->count;

@@ -8,10 +8,7 @@
 
 #include "base/checked.h"
 
-void buf_init(buf *b, const lath_allocator *alloc, size_t ceiling)
-{
-    *b = (buf){.alloc = alloc, .ceiling = ceiling};
-}
+void buf_init(buf *b, const lath_allocator *alloc, size_t ceiling) { *b = (buf){.alloc = alloc, .ceiling = ceiling}; }
 
 void buf_deinit(buf *b)
 {

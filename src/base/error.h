@@ -23,17 +23,17 @@ lath_status err_nomem(lath_error *err, size_t bytes);
 /* Puts "context: " in front of the message that is there; keeps status, os_errno and item. */
 lath_status err_wrap(lath_error *err, lath_status st, const char *fmt, ...) ERR_PRINTF(3, 4);
 
-#define TRY(expr)                                                                                                      \
-    do {                                                                                                               \
-        lath_status try_st_ = (expr);                                                                                  \
-        if (try_st_ != LATH_OK) return try_st_;                                                                        \
+#define TRY(expr)                               \
+    do {                                        \
+        lath_status try_st_ = (expr);           \
+        if (try_st_ != LATH_OK) return try_st_; \
     } while (0)
 
 /* For functions with `lath_status st` and a `done:` label that releases. */
-#define TRY_DONE(expr)                                                                                                 \
-    do {                                                                                                               \
-        st = (expr);                                                                                                   \
-        if (st != LATH_OK) goto done;                                                                                  \
+#define TRY_DONE(expr)                \
+    do {                              \
+        st = (expr);                  \
+        if (st != LATH_OK) goto done; \
     } while (0)
 
 #endif

@@ -21,8 +21,8 @@ typedef enum json_kind { JSON_NULL, JSON_BOOL, JSON_INT, JSON_REAL, JSON_STRING,
 typedef struct json_value json_value;
 struct json_value {
     json_kind kind;
-    uint32_t line;    /* 1-based line in the text where the value began */
-    const char *key;  /* member of an object: its name (terminated; may hold 0 bytes: see key_len), else NULL */
+    uint32_t line;   /* 1-based line in the text where the value began */
+    const char *key; /* member of an object: its name (terminated; may hold 0 bytes: see key_len), else NULL */
     size_t key_len;
     json_value *next; /* next member of the same container, in file order */
     union {
@@ -56,7 +56,8 @@ typedef struct json_options {
 } json_options;
 
 /* Parses text[0..n) into `a`. `name` (a file name, or "request") leads the error message: "NAME: line 3: ...". opts may be NULL. */
-lath_status json_parse(arena *a, const char *name, const char *text, size_t n, const json_options *opts, json_value **out, lath_error *err);
+lath_status json_parse(arena *a, const char *name, const char *text, size_t n, const json_options *opts,
+                       json_value **out, lath_error *err);
 /* Reads the file and parses it; LATH_ERR_NOT_FOUND when it does not exist. The name in messages is the path as given. */
 lath_status json_load(arena *a, const char *path, const json_options *opts, json_value **out, lath_error *err);
 
@@ -68,7 +69,8 @@ bool json_is_string(const json_value *v, const char *s);
 
 /* Typed members with a default. Absent or null leaves *out as it is; another type is LATH_ERR_FORMAT: "NAME: line 4: \"key\": want an integer".
  * json_get_int also takes a real that is a whole number. Strings are borrowed from the arena. */
-lath_status json_get_int(const json_value *obj, const char *key, const char *name, int64_t min, int64_t max, int64_t *out, lath_error *err);
+lath_status json_get_int(const json_value *obj, const char *key, const char *name, int64_t min, int64_t max,
+                         int64_t *out, lath_error *err);
 lath_status json_get_real(const json_value *obj, const char *key, const char *name, double *out, lath_error *err);
 lath_status json_get_bool(const json_value *obj, const char *key, const char *name, bool *out, lath_error *err);
 lath_status json_get_str(const json_value *obj, const char *key, const char *name, const char **out, lath_error *err);

@@ -32,24 +32,31 @@ bool json_present(const json_value *v) { return v && v->kind != JSON_NULL; }
 
 bool json_is_string(const json_value *v, const char *s)
 {
-    return v && v->kind == JSON_STRING && v->u.string.len == strlen(s) && memcmp(v->u.string.data, s, v->u.string.len) == 0;
+    return v && v->kind == JSON_STRING && v->u.string.len == strlen(s) &&
+           memcmp(v->u.string.data, s, v->u.string.len) == 0;
 }
 
 static lath_status wrong_type(const char *name, const json_value *v, const char *want, lath_error *err)
 {
-    return err_set(err, LATH_ERR_FORMAT, "%s: line %u: \"%.60s\": want %s", name, v->line, v->key ? v->key : "value", want);
+    return err_set(err, LATH_ERR_FORMAT, "%s: line %u: \"%.60s\": want %s", name, v->line, v->key ? v->key : "value",
+                   want);
 }
 
-lath_status json_get_int(const json_value *obj, const char *key, const char *name, int64_t min, int64_t max, int64_t *out, lath_error *err)
+lath_status json_get_int(const json_value *obj, const char *key, const char *name, int64_t min, int64_t max,
+                         int64_t *out, lath_error *err)
 {
     const json_value *v = json_get(obj, key);
     if (!json_present(v)) return LATH_OK;
     int64_t n;
-    if (v->kind == JSON_INT) n = v->u.integer;
-    else if (v->kind == JSON_REAL && v->u.real == floor(v->u.real) && fabs(v->u.real) < 9e15) n = (int64_t)v->u.real;
-    else return wrong_type(name, v, "an integer", err);
+    if (v->kind == JSON_INT)
+        n = v->u.integer;
+    else if (v->kind == JSON_REAL && v->u.real == floor(v->u.real) && fabs(v->u.real) < 9e15)
+        n = (int64_t)v->u.real;
+    else
+        return wrong_type(name, v, "an integer", err);
     if (n < min || n > max)
-        return err_set(err, LATH_ERR_FORMAT, "%s: line %u: \"%s\" is %lld, want %lld to %lld", name, v->line, key, (long long)n, (long long)min, (long long)max);
+        return err_set(err, LATH_ERR_FORMAT, "%s: line %u: \"%s\" is %lld, want %lld to %lld", name, v->line, key,
+                       (long long)n, (long long)min, (long long)max);
     *out = n;
     return LATH_OK;
 }
@@ -58,9 +65,12 @@ lath_status json_get_real(const json_value *obj, const char *key, const char *na
 {
     const json_value *v = json_get(obj, key);
     if (!json_present(v)) return LATH_OK;
-    if (v->kind == JSON_INT) *out = (double)v->u.integer;
-    else if (v->kind == JSON_REAL) *out = v->u.real;
-    else return wrong_type(name, v, "a number", err);
+    if (v->kind == JSON_INT)
+        *out = (double)v->u.integer;
+    else if (v->kind == JSON_REAL)
+        *out = v->u.real;
+    else
+        return wrong_type(name, v, "a number", err);
     return LATH_OK;
 }
 
@@ -78,7 +88,8 @@ lath_status json_get_str(const json_value *obj, const char *key, const char *nam
     const json_value *v = json_get(obj, key);
     if (!json_present(v)) return LATH_OK;
     if (v->kind != JSON_STRING) return wrong_type(name, v, "a string", err);
-    if (memchr(v->u.string.data, 0, v->u.string.len)) return wrong_type(name, v, "a string without NUL characters", err);
+    if (memchr(v->u.string.data, 0, v->u.string.len))
+        return wrong_type(name, v, "a string without NUL characters", err);
     *out = v->u.string.data;
     return LATH_OK;
 }

@@ -50,7 +50,8 @@ lath_status map_reserve(map *m, size_t n, lath_error *err)
     return slots > m->n_slots ? rehash(m, slots, err) : LATH_OK;
 }
 
-static lath_status put(map *m, const char *key, size_t len, uint64_t value, bool replace, bool *existed, lath_error *err)
+static lath_status put(map *m, const char *key, size_t len, uint64_t value, bool replace, bool *existed,
+                       lath_error *err)
 {
     if (len > UINT32_MAX) return err_set(err, LATH_ERR_LIMIT, "a key of %zu bytes", len);
     if ((m->count + 1) * 2 > m->n_slots) TRY(map_reserve(m, m->count + 1, err));

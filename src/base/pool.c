@@ -27,7 +27,7 @@ enum { POOL_SPINS = 4000, POOL_LINE = 64 };
 /* `gate`: job number << 16 | closed << 15 | workers inside. A worker enters by adding 1 while the job that it saw is open; the leader closes it when all
  * tasks are claimed and waits until nobody is inside. */
 struct pool {
-    _Alignas(POOL_LINE) atomic_uint seq;      /* futex word */
+    _Alignas(POOL_LINE) atomic_uint seq; /* futex word */
     atomic_int sleepers;
     _Alignas(POOL_LINE) atomic_uint_fast64_t gate;
     _Alignas(POOL_LINE) atomic_int_fast64_t next; /* next task to claim */
@@ -43,7 +43,7 @@ struct pool {
     struct worker {
         struct pool *pool;
         int32_t index;
-    } *workers;
+    } * workers;
 };
 
 static void relax(void)
@@ -56,7 +56,10 @@ static void relax(void)
 }
 
 #if defined(__linux__)
-static void word_wait(atomic_uint *word, unsigned seen) { syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0); }
+static void word_wait(atomic_uint *word, unsigned seen)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+}
 static void word_wake(atomic_uint *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0); }
 #else
 static void word_wait(atomic_uint *word, unsigned seen)
@@ -137,11 +140,15 @@ lath_status pool_create(const lath_allocator *alloc, int32_t n_threads, pool **o
     for (size_t i = 0; st == LATH_OK && i < n; i++) {
         p->workers[i] = (struct worker){p, (int32_t)i + 1};
         int e = pthread_create(&p->threads[i], NULL, worker_main, &p->workers[i]);
-        if (e != 0) st = err_os(err, LATH_ERR_LIMIT, e, "thread %zu of %d cannot be started", i + 1, n_threads);
-        else p->n_started++;
+        if (e != 0)
+            st = err_os(err, LATH_ERR_LIMIT, e, "thread %zu of %d cannot be started", i + 1, n_threads);
+        else
+            p->n_started++;
     }
-    if (st != LATH_OK) pool_destroy(p);
-    else *out = p;
+    if (st != LATH_OK)
+        pool_destroy(p);
+    else
+        *out = p;
     return st;
 }
 

@@ -23,7 +23,8 @@ size_t utf8_decode(const char *s, size_t n, uint32_t *cp)
     }
     if (p[0] >= 0xF0 && p[0] <= 0xF4) {
         if (n < 4 || (p[1] & 0xC0) != 0x80 || (p[2] & 0xC0) != 0x80 || (p[3] & 0xC0) != 0x80) return 0;
-        *cp = (uint32_t)(p[0] & 0x07) << 18 | (uint32_t)(p[1] & 0x3F) << 12 | (uint32_t)(p[2] & 0x3F) << 6 | (p[3] & 0x3Fu);
+        *cp = (uint32_t)(p[0] & 0x07) << 18 | (uint32_t)(p[1] & 0x3F) << 12 | (uint32_t)(p[2] & 0x3F) << 6 |
+              (p[3] & 0x3Fu);
         return *cp < 0x10000 || *cp > 0x10FFFF ? 0 : 4;
     }
     return 0;
@@ -72,9 +73,17 @@ size_t utf8_first_invalid(const char *s, size_t n)
 static size_t invalid_part(const char *s, size_t n)
 {
     const unsigned char *p = (const unsigned char *)s;
-    size_t want = p[0] >= 0xC2 && p[0] <= 0xDF ? 2 : p[0] >= 0xE0 && p[0] <= 0xEF ? 3 : p[0] >= 0xF0 && p[0] <= 0xF4 ? 4 : 1;
+    size_t want = p[0] >= 0xC2 && p[0] <= 0xDF   ? 2
+                  : p[0] >= 0xE0 && p[0] <= 0xEF ? 3
+                  : p[0] >= 0xF0 && p[0] <= 0xF4 ? 4
+                                                 : 1;
     if (want == 1 || n < 2) return 1;
-    unsigned lo = p[0] == 0xE0 ? 0xA0 : p[0] == 0xF0 ? 0x90 : 0x80, hi = p[0] == 0xED ? 0x9F : p[0] == 0xF4 ? 0x8F : 0xBF;
+    unsigned lo = p[0] == 0xE0   ? 0xA0
+                  : p[0] == 0xF0 ? 0x90
+                                 : 0x80,
+             hi = p[0] == 0xED   ? 0x9F
+                  : p[0] == 0xF4 ? 0x8F
+                                 : 0xBF;
     if (p[1] < lo || p[1] > hi) return 1;
     size_t k = 2;
     while (k < want && k < n && (p[k] & 0xC0) == 0x80) k++;

@@ -21,7 +21,10 @@ void packer_clear(packer *p)
 }
 
 /* Half as much again, so that a batch which fills up text by text is copied a few times only. */
-static int64_t capacity(int64_t have, int64_t want) { return want <= have ? have : have + have / 2 > want ? have + have / 2 : want; }
+static int64_t capacity(int64_t have, int64_t want)
+{
+    return want <= have ? have : have + have / 2 > want ? have + have / 2 : want;
+}
 
 static void place(batch *b, int32_t *memory, int64_t cap)
 {
@@ -42,9 +45,11 @@ static void copy(const batch *from, batch *to)
 lath_status packer_grow(packer *p, int64_t n_tok, int64_t n_seq, lath_error *err)
 {
     if (n_tok <= p->cap_tok && n_seq <= p->cap_seq) return LATH_OK;
-    int64_t cap = (capacity(p->cap_tok, n_tok) + KERN_LANES - 1) / KERN_LANES * KERN_LANES, seq = capacity(p->cap_seq ? p->cap_seq : 16, n_seq);
+    int64_t cap = (capacity(p->cap_tok, n_tok) + KERN_LANES - 1) / KERN_LANES * KERN_LANES,
+            seq = capacity(p->cap_seq ? p->cap_seq : 16, n_seq);
     size_t floats, bytes;
-    if (cap > INT32_MAX || seq > INT32_MAX || !size_mul((size_t)cap, 5, &floats) || !size_add(floats, (size_t)seq + 1, &floats) || !size_mul(floats, sizeof(int32_t), &bytes))
+    if (cap > INT32_MAX || seq > INT32_MAX || !size_mul((size_t)cap, 5, &floats) ||
+        !size_add(floats, (size_t)seq + 1, &floats) || !size_mul(floats, sizeof(int32_t), &bytes))
         return err_set(err, LATH_ERR_LIMIT, "a batch of %lld tokens", (long long)n_tok);
     batch b = p->b;
     int32_t *memory = alloc_zero(p->alloc, bytes);

@@ -43,25 +43,32 @@ struct lath_embedder {
 
 static lath_status check_options(const lath_embed_options *o, const lath_model *m, lath_error *err)
 {
-    if (o->struct_size != sizeof(*o)) return err_set(err, LATH_ERR_USAGE, "lath_embedder_create: options of another version");
-    if ((int)o->pooling < 0 || o->pooling >= LATH_POOLING_CONCAT) return err_set(err, LATH_ERR_USAGE, "pooling: no such value: %d", (int)o->pooling);
-    if (o->normalize < 0 || o->normalize > 2) return err_set(err, LATH_ERR_USAGE, "normalize: %d, want 0, 1 or 2", o->normalize);
+    if (o->struct_size != sizeof(*o))
+        return err_set(err, LATH_ERR_USAGE, "lath_embedder_create: options of another version");
+    if ((int)o->pooling < 0 || o->pooling >= LATH_POOLING_CONCAT)
+        return err_set(err, LATH_ERR_USAGE, "pooling: no such value: %d", (int)o->pooling);
+    if (o->normalize < 0 || o->normalize > 2)
+        return err_set(err, LATH_ERR_USAGE, "normalize: %d, want 0, 1 or 2", o->normalize);
     if (o->dim < 0) return err_set(err, LATH_ERR_USAGE, "dim: %d, want 1 or more", o->dim);
-    if (o->batch_tokens < 0 || o->batch_tokens > BATCH_TOKENS_MOST) return err_set(err, LATH_ERR_USAGE, "batch tokens: %d, want 1 to %d", o->batch_tokens, BATCH_TOKENS_MOST);
+    if (o->batch_tokens < 0 || o->batch_tokens > BATCH_TOKENS_MOST)
+        return err_set(err, LATH_ERR_USAGE, "batch tokens: %d, want 1 to %d", o->batch_tokens, BATCH_TOKENS_MOST);
     int32_t least = tok_n_template(m->tokenizer.tok) + 1;
     if (o->max_tokens != 0 && (o->max_tokens < least || o->max_tokens > m->max_tokens))
-        return err_set(err, LATH_ERR_USAGE, "max tokens: %d, want %d to %d (the model's window)", o->max_tokens, least, m->max_tokens);
+        return err_set(err, LATH_ERR_USAGE, "max tokens: %d, want %d to %d (the model's window)", o->max_tokens, least,
+                       m->max_tokens);
     return LATH_OK;
 }
 
-static lath_status choose_prompt(const lath_embed_options *o, const lath_model *m, const char **text, size_t *len, lath_error *err)
+static lath_status choose_prompt(const lath_embed_options *o, const lath_model *m, const char **text, size_t *len,
+                                 lath_error *err)
 {
     *text = "";
     *len = 0;
     if (o->prompt_text) {
         *text = o->prompt_text;
         *len = strlen(o->prompt_text);
-        if (utf8_first_invalid(*text, *len) != *len) return err_set(err, LATH_ERR_INPUT, "the prompt is not valid UTF-8");
+        if (utf8_first_invalid(*text, *len) != *len)
+            return err_set(err, LATH_ERR_INPUT, "the prompt is not valid UTF-8");
         return LATH_OK;
     }
     const char *name = o->prompt_name ? o->prompt_name : m->st.default_prompt;
@@ -76,7 +83,8 @@ static lath_status choose_prompt(const lath_embed_options *o, const lath_model *
     size_t at = 0;
     for (int32_t i = 0; i < m->st.n_prompts && at + 1 < sizeof(names); i++)
         at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", i ? ", " : "", m->st.prompts[i].name);
-    return err_set(err, LATH_ERR_USAGE, "prompt \"%.60s\": the model has no prompt of that name (it has: %s)", name, names);
+    return err_set(err, LATH_ERR_USAGE, "prompt \"%.60s\": the model has no prompt of that name (it has: %s)", name,
+                   names);
 }
 
 /* How many tokens of each text are the prompt's, as the reference counts: those of the prompt alone with its template, less a last special one. */
@@ -113,10 +121,14 @@ static lath_status set_shape(lath_embedder *e, lath_error *err)
     for (int32_t i = 0; i < m->st.n_steps; i++) {
         const st_step *s = &m->st.steps[i];
         if (s->kind != ST_DENSE) continue;
-        if (s->d_in != e->d_steps) return err_set(err, LATH_ERR_USAGE, "pooling: the model's Dense module takes %lld numbers, this pooling gives %lld", (long long)s->d_in, (long long)e->d_steps);
+        if (s->d_in != e->d_steps)
+            return err_set(err, LATH_ERR_USAGE,
+                           "pooling: the model's Dense module takes %lld numbers, this pooling gives %lld",
+                           (long long)s->d_in, (long long)e->d_steps);
         e->d_steps = s->d_out;
     }
-    if (o->dim > e->d_steps) return err_set(err, LATH_ERR_USAGE, "dim: %d, the model's vectors have %lld", o->dim, (long long)e->d_steps);
+    if (o->dim > e->d_steps)
+        return err_set(err, LATH_ERR_USAGE, "dim: %d, the model's vectors have %lld", o->dim, (long long)e->d_steps);
     e->dim = o->dim ? o->dim : m->st.truncate_dim ? m->st.truncate_dim : e->d_steps;
     e->normalize = o->normalize == 2 || (o->normalize == 1 && m->normalized);
     e->max_tokens = o->max_tokens ? o->max_tokens : m->max_tokens;
@@ -124,7 +136,8 @@ static lath_status set_shape(lath_embedder *e, lath_error *err)
     return LATH_OK;
 }
 
-lath_status lath_embedder_create(const lath_model *model, const lath_embed_options *opts, lath_embedder **out, lath_error *err)
+lath_status lath_embedder_create(const lath_model *model, const lath_embed_options *opts, lath_embedder **out,
+                                 lath_error *err)
 {
     static const lath_embed_options defaults = LATH_EMBED_OPTIONS_INIT;
     err_clear(err);
@@ -147,12 +160,16 @@ lath_status lath_embedder_create(const lath_model *model, const lath_embed_optio
     lath_status st = LATH_OK;
     e->prompt_len = prompt_len;
     e->prompt = alloc_zero(alloc, prompt_len + 1);
-    if (!e->prompt) st = err_nomem(err, prompt_len + 1);
-    else memcpy(e->prompt, prompt, prompt_len);
+    if (!e->prompt)
+        st = err_nomem(err, prompt_len + 1);
+    else
+        memcpy(e->prompt, prompt, prompt_len);
     if (st == LATH_OK) st = set_shape(e, err);
     if (st == LATH_OK) st = count_prompt(e, err);
-    if (st != LATH_OK) lath_embedder_destroy(e);
-    else *out = e;
+    if (st != LATH_OK)
+        lath_embedder_destroy(e);
+    else
+        *out = e;
     return st;
 }
 
@@ -173,7 +190,8 @@ int64_t lath_embedder_dim(const lath_embedder *e) { return e->dim; }
 
 uint64_t lath_embedder_bytes(const lath_embedder *e)
 {
-    return e->block_bytes + e->pack.memory_bytes + e->scratch.total + e->text.cap + sizeof(*e) + e->enc.capacity * 4 * sizeof(int32_t);
+    return e->block_bytes + e->pack.memory_bytes + e->scratch.total + e->text.cap + sizeof(*e) +
+           e->enc.capacity * 4 * sizeof(int32_t);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- one batch */
@@ -181,8 +199,8 @@ uint64_t lath_embedder_bytes(const lath_embedder *e)
 /* The block's four parts, in floats, for n_tok tokens of n_seq texts whose pooled width is d_pooled. */
 enum { PART_STATE, PART_POOLED_A, PART_POOLED_B, PART_SCRATCH, N_PARTS };
 
-static lath_status block_parts(const lath_model *m, const stream *s, int64_t d_pooled, int64_t n_tok, int64_t n_seq, size_t parts[N_PARTS],
-                               size_t *bytes, lath_error *err)
+static lath_status block_parts(const lath_model *m, const stream *s, int64_t d_pooled, int64_t n_tok, int64_t n_seq,
+                               size_t parts[N_PARTS], size_t *bytes, lath_error *err)
 {
     int64_t widest = d_pooled;
     for (int32_t i = 0; i < m->st.n_steps; i++) {
@@ -250,7 +268,8 @@ static lath_status run_steps(lath_embedder *e, const fwd *f, view x, float *to, 
             normal = true;
         }
     }
-    bool cut = e->opts.dim && e->dim < x.d; /* the model's own truncate_dim does not normalise again: so does the reference */
+    bool cut =
+        e->opts.dim && e->dim < x.d; /* the model's own truncate_dim does not normalise again: so does the reference */
     x = f->s->ops->slice(x, 0, e->dim);
     if (e->normalize && (cut || !normal)) TRY(f->s->ops->l2_normalize(f->s, x));
     *out = x;
@@ -286,7 +305,9 @@ static lath_status run_batch(lath_embedder *e, size_t first, float *vectors, lat
     if (st != LATH_OK) return st;
     for (int32_t i = 0; i < e->pack.b.n_seq; i++) {
         if (e->stream.kern->first_nonfinite(DTYPE_F32, vectors + (first + (size_t)i) * (size_t)e->dim, e->dim) >= 0)
-            return err_item(err, LATH_ERR_FORMAT, (int64_t)first + i, "text %zu: its vector is not finite: the model's weights are out of range", first + (size_t)i);
+            return err_item(err, LATH_ERR_FORMAT, (int64_t)first + i,
+                            "text %zu: its vector is not finite: the model's weights are out of range",
+                            first + (size_t)i);
     }
     return LATH_OK;
 }
@@ -314,19 +335,27 @@ static lath_status tokenize(lath_embedder *e, const lath_text *text, size_t inde
         return st;
     }
     if (e->opts.no_truncate && e->enc.n_untruncated > e->enc.n)
-        return err_item(err, LATH_ERR_WINDOW, (int64_t)index, "text %zu: %zu tokens, the window is %d", index, e->enc.n_untruncated, e->max_tokens);
+        return err_item(err, LATH_ERR_WINDOW, (int64_t)index, "text %zu: %zu tokens, the window is %d", index,
+                        e->enc.n_untruncated, e->max_tokens);
     for (size_t i = 0; i < e->enc.n; i++) {
         if (e->enc.ids[i] < 0 || e->enc.ids[i] >= m->arch.dims.vocab_size)
-            return err_item(err, LATH_ERR_INPUT, (int64_t)index, "text %zu: token id %d, the model has %d embedding rows", index, e->enc.ids[i], m->arch.dims.vocab_size);
+            return err_item(err, LATH_ERR_INPUT, (int64_t)index,
+                            "text %zu: token id %d, the model has %d embedding rows", index, e->enc.ids[i],
+                            m->arch.dims.vocab_size);
         if (e->enc.type_ids[i] < 0 || e->enc.type_ids[i] >= m->arch.dims.n_types)
-            return err_item(err, LATH_ERR_INPUT, (int64_t)index, "text %zu: token type %d, the model has %d", index, e->enc.type_ids[i], m->arch.dims.n_types);
+            return err_item(err, LATH_ERR_INPUT, (int64_t)index, "text %zu: token type %d, the model has %d", index,
+                            e->enc.type_ids[i], m->arch.dims.n_types);
     }
     if ((int64_t)e->enc.n <= e->pool_skip)
-        return err_item(err, LATH_ERR_WINDOW, (int64_t)index, e->enc.n ? "text %zu: the prompt fills the window, nothing is left to pool" : "text %zu: no tokens in it", index);
+        return err_item(err, LATH_ERR_WINDOW, (int64_t)index,
+                        e->enc.n ? "text %zu: the prompt fills the window, nothing is left to pool"
+                                 : "text %zu: no tokens in it",
+                        index);
     return LATH_OK;
 }
 
-static lath_status embed_all(lath_embedder *e, const lath_text *texts, size_t n, float *vectors, lath_embed_result *results, lath_error *err)
+static lath_status embed_all(lath_embedder *e, const lath_text *texts, size_t n, float *vectors,
+                             lath_embed_result *results, lath_error *err)
 {
     size_t first = 0; /* of the open batch */
     packer_clear(&e->pack);
@@ -337,18 +366,21 @@ static lath_status embed_all(lath_embedder *e, const lath_text *texts, size_t n,
             TRY(run_batch(e, first, vectors, err));
             first = i;
             packer_clear(&e->pack);
-            if (e->opts.progress && e->opts.progress(e->opts.progress_ctx, i, n)) return err_set(err, LATH_ERR_INTERRUPTED, "interrupted after %zu of %zu texts", i, n);
+            if (e->opts.progress && e->opts.progress(e->opts.progress_ctx, i, n))
+                return err_set(err, LATH_ERR_INTERRUPTED, "interrupted after %zu of %zu texts", i, n);
         }
         TRY(packer_grow(&e->pack, e->pack.b.n_tok + len, e->pack.b.n_seq + 1, err));
         packer_add(&e->pack, e->enc.ids, e->enc.type_ids, len);
         if (results) results[i] = (lath_embed_result){(int32_t)len, e->enc.n_untruncated > e->enc.n};
     }
     TRY(run_batch(e, first, vectors, err));
-    if (e->opts.progress && e->opts.progress(e->opts.progress_ctx, n, n)) return err_set(err, LATH_ERR_INTERRUPTED, "interrupted after %zu of %zu texts", n, n);
+    if (e->opts.progress && e->opts.progress(e->opts.progress_ctx, n, n))
+        return err_set(err, LATH_ERR_INTERRUPTED, "interrupted after %zu of %zu texts", n, n);
     return LATH_OK;
 }
 
-lath_status lath_embed(lath_embedder *e, const lath_text *texts, size_t n, float *vectors, lath_embed_result *results, lath_error *err)
+lath_status lath_embed(lath_embedder *e, const lath_text *texts, size_t n, float *vectors, lath_embed_result *results,
+                       lath_error *err)
 {
     lath_error local;
     if (!err) err = &local;

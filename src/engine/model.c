@@ -41,7 +41,8 @@ static lath_status no_weights(arena *a, const char *dir, lath_error *err)
     return err_set(err, LATH_ERR_NOT_FOUND, "%s: no model.safetensors in it", dir);
 }
 
-static lath_status open_weights(lath_model *m, const char *dir, const lath_model_options *opts, arch_source *src, lath_error *err)
+static lath_status open_weights(lath_model *m, const char *dir, const lath_model_options *opts, arch_source *src,
+                                lath_error *err)
 {
     const char *path;
     TRY(join(&m->mem, dir, "model.safetensors", &path, err));
@@ -61,7 +62,9 @@ static lath_status check_head(const json_value *config, const char *path, lath_e
     const json_value *a = json_get(config, "architectures");
     const json_value *v = a && a->kind == JSON_ARRAY ? a->u.items.first : NULL;
     if (v && v->kind == JSON_STRING && strstr(v->u.string.data, "ForSequenceClassification"))
-        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: %.80s is a cross-encoder: it scores pairs of texts and gives no embeddings", path, v->u.string.data);
+        return err_set(err, LATH_ERR_UNSUPPORTED,
+                       "%s: %.80s is a cross-encoder: it scores pairs of texts and gives no embeddings", path,
+                       v->u.string.data);
     return LATH_OK;
 }
 
@@ -79,7 +82,8 @@ static lath_status open_arch(lath_model *m, const lath_model_options *opts, lath
         buf names;
         buf_init(&names, &m->rt->alloc, 4096);
         arch_names(&names);
-        lath_status st = err_set(err, LATH_ERR_UNSUPPORTED, "%s: model_type \"%.60s\" is not supported (there is: %s)", path, type, buf_cstr(&names));
+        lath_status st = err_set(err, LATH_ERR_UNSUPPORTED, "%s: model_type \"%.60s\" is not supported (there is: %s)",
+                                 path, type, buf_cstr(&names));
         buf_deinit(&names);
         return st;
     }
@@ -93,16 +97,20 @@ static lath_status open_arch(lath_model *m, const lath_model_options *opts, lath
 static lath_status open_steps(lath_model *m, const lath_model_options *opts, lath_error *err)
 {
     if (m->st.pooling_d && m->st.pooling_d != m->arch.dims.d_model)
-        return err_set(err, LATH_ERR_FORMAT, "%s: Pooling is for %lld features, the encoder has %lld", m->path, (long long)m->st.pooling_d, (long long)m->arch.dims.d_model);
+        return err_set(err, LATH_ERR_FORMAT, "%s: Pooling is for %lld features, the encoder has %lld", m->path,
+                       (long long)m->st.pooling_d, (long long)m->arch.dims.d_model);
     int64_t d = m->d_pooled = m->arch.dims.d_model * m->st.n_modes;
     for (int32_t i = 0; i < m->st.n_steps; i++) {
         st_step *s = &m->st.steps[i];
         m->normalized = s->kind == ST_NORMALIZE;
         if (s->kind == ST_NORMALIZE) continue;
-        if (s->d_in != d) return err_set(err, LATH_ERR_FORMAT, "%s: in_features is %lld, but %lld come in", s->dir, (long long)s->d_in, (long long)d);
+        if (s->d_in != d)
+            return err_set(err, LATH_ERR_FORMAT, "%s: in_features is %lld, but %lld come in", s->dir,
+                           (long long)s->d_in, (long long)d);
         arch_source src;
         TRY(open_weights(m, s->dir, opts, &src, err));
-        TRY(arch_bind_linear(&src, "linear.weight", s->has_bias ? "linear.bias" : NULL, s->d_out, s->d_in, &s->dense, err));
+        TRY(arch_bind_linear(&src, "linear.weight", s->has_bias ? "linear.bias" : NULL, s->d_out, s->d_in, &s->dense,
+                             err));
         d = s->d_out;
     }
     m->d_embedding = d;
@@ -120,7 +128,8 @@ static lath_status open_tokenizer(lath_model *m, lath_error *err)
     int64_t most = m->arch.dims.max_positions;
     m->max_tokens = (int32_t)(window && window < most ? window : most);
     if (m->max_tokens <= tok_n_template(m->tokenizer.tok))
-        return err_set(err, LATH_ERR_FORMAT, "%s: a window of %d tokens leaves no room for text", m->path, m->max_tokens);
+        return err_set(err, LATH_ERR_FORMAT, "%s: a window of %d tokens leaves no room for text", m->path,
+                       m->max_tokens);
     return LATH_OK;
 }
 
@@ -132,7 +141,8 @@ static lath_status open_all(lath_model *m, const char *path, const lath_model_op
     if (!file_is_dir(path)) {
         size_t n = strlen(path);
         bool gguf = n > 5 && strcmp(path + n - 5, ".gguf") == 0;
-        return err_set(err, gguf ? LATH_ERR_UNSUPPORTED : LATH_ERR_NOT_FOUND, "%s: %s", path, gguf ? "GGUF files are not supported" : "no model directory");
+        return err_set(err, gguf ? LATH_ERR_UNSUPPORTED : LATH_ERR_NOT_FOUND, "%s: %s", path,
+                       gguf ? "GGUF files are not supported" : "no model directory");
     }
     TRY(st_config_load(&m->mem, m->path, &m->st, err));
     TRY(open_arch(m, opts, err));
@@ -140,25 +150,31 @@ static lath_status open_all(lath_model *m, const char *path, const lath_model_op
     return open_tokenizer(m, err);
 }
 
-lath_status lath_model_open(lath_runtime *rt, const char *path, const lath_model_options *opts, lath_model **out, lath_error *err)
+lath_status lath_model_open(lath_runtime *rt, const char *path, const lath_model_options *opts, lath_model **out,
+                            lath_error *err)
 {
     static const lath_model_options defaults = LATH_MODEL_OPTIONS_INIT;
     err_clear(err);
     if (!opts) opts = &defaults;
     if (!rt || !path || !out) return err_set(err, LATH_ERR_USAGE, "lath_model_open: an argument is missing");
-    if (opts->struct_size != sizeof(*opts)) return err_set(err, LATH_ERR_USAGE, "lath_model_open: options of another version");
-    if (opts->load != LATH_LOAD_MAP && opts->load != LATH_LOAD_COPY) return err_set(err, LATH_ERR_USAGE, "load: no such value: %d", (int)opts->load);
+    if (opts->struct_size != sizeof(*opts))
+        return err_set(err, LATH_ERR_USAGE, "lath_model_open: options of another version");
+    if (opts->load != LATH_LOAD_MAP && opts->load != LATH_LOAD_COPY)
+        return err_set(err, LATH_ERR_USAGE, "load: no such value: %d", (int)opts->load);
     if ((int)opts->precision < 0 || opts->precision > LATH_PRECISION_INT8)
         return err_set(err, LATH_ERR_USAGE, "precision: no such value: %d", (int)opts->precision);
     if (opts->precision != LATH_PRECISION_AUTO && opts->precision != LATH_PRECISION_EXACT)
-        return err_set(err, LATH_ERR_UNSUPPORTED, "precision: %s is not supported (exact is)", opts->precision == LATH_PRECISION_BF16 ? "bf16" : "int8");
+        return err_set(err, LATH_ERR_UNSUPPORTED, "precision: %s is not supported (exact is)",
+                       opts->precision == LATH_PRECISION_BF16 ? "bf16" : "int8");
     lath_model *m = alloc_zero(&rt->alloc, sizeof(*m));
     if (!m) return err_nomem(err, sizeof(*m));
     m->rt = rt;
     arena_init(&m->mem, &rt->alloc);
     lath_status st = open_all(m, path, opts, err);
-    if (st != LATH_OK) lath_model_close(m);
-    else *out = m;
+    if (st != LATH_OK)
+        lath_model_close(m);
+    else
+        *out = m;
     return st;
 }
 
@@ -175,7 +191,8 @@ const char *lath_model_file_at(const lath_model *model, const void *address)
 {
     for (int32_t i = 0; i < model->n_files; i++) {
         const file_map *f = safetensors_file(model->files[i].st);
-        if (f->mode == FILE_MAP && (const uint8_t *)address >= f->data && (const uint8_t *)address < f->data + f->size) return f->path;
+        if (f->mode == FILE_MAP && (const uint8_t *)address >= f->data && (const uint8_t *)address < f->data + f->size)
+            return f->path;
     }
     return NULL;
 }

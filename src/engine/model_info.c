@@ -35,7 +35,9 @@ static void count_tensors(const lath_model *m, lath_model_info *info)
 lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, lath_error *err)
 {
     err_clear(err);
-    if (!model || !info || info->struct_size != sizeof(*info)) return err_set(err, LATH_ERR_USAGE, "lath_model_get_info: %s", model && info ? "a struct of another version" : "an argument is missing");
+    if (!model || !info || info->struct_size != sizeof(*info))
+        return err_set(err, LATH_ERR_USAGE, "lath_model_get_info: %s",
+                       model && info ? "a struct of another version" : "an argument is missing");
     const arch_dims *d = &model->arch.dims;
     *info = (lath_model_info){
         .struct_size = sizeof(*info),
@@ -77,11 +79,13 @@ lath_status lath_model_get_tensor(const lath_model *model, int32_t i, lath_tenso
     return err_set(err, LATH_ERR_USAGE, "tensor %d: no such tensor", i);
 }
 
-lath_status lath_model_get_prompt(const lath_model *model, int32_t i, const char **name, const char **text, lath_error *err)
+lath_status lath_model_get_prompt(const lath_model *model, int32_t i, const char **name, const char **text,
+                                  lath_error *err)
 {
     err_clear(err);
     if (!model || !name || !text) return err_set(err, LATH_ERR_USAGE, "lath_model_get_prompt: an argument is missing");
-    if (i < 0 || i >= model->st.n_prompts) return err_set(err, LATH_ERR_USAGE, "prompt %d: the model has %d", i, model->st.n_prompts);
+    if (i < 0 || i >= model->st.n_prompts)
+        return err_set(err, LATH_ERR_USAGE, "prompt %d: the model has %d", i, model->st.n_prompts);
     *name = model->st.prompts[i].name;
     *text = model->st.prompts[i].text;
     return LATH_OK;
@@ -125,17 +129,22 @@ static lath_status mix_file(hash128 *h, buf *path, buf *text, const char *dir, c
 
 lath_status model_fingerprint(const lath_model *m, uint64_t out[2], lath_error *err)
 {
-    static const char *const encoder_files[] = {"config.json", "tokenizer.json", "vocab.txt", "tokenizer_config.json", "sentence_bert_config.json"};
-    static const char *const root_files[] = {"modules.json", "config_sentence_transformers.json", "1_Pooling/config.json"};
+    static const char *const encoder_files[] = {"config.json", "tokenizer.json", "vocab.txt", "tokenizer_config.json",
+                                                "sentence_bert_config.json"};
+    static const char *const root_files[] = {"modules.json", "config_sentence_transformers.json",
+                                             "1_Pooling/config.json"};
     hash128 h = {1, 2};
     buf path, text;
     buf_init(&path, &m->rt->alloc, 1 << 16);
     buf_init(&text, &m->rt->alloc, SIZE_MAX / 2);
     lath_status st = LATH_OK;
-    for (size_t i = 0; st == LATH_OK && i < sizeof(encoder_files) / sizeof(encoder_files[0]); i++) st = mix_file(&h, &path, &text, m->st.encoder_dir, encoder_files[i], err);
-    for (size_t i = 0; st == LATH_OK && i < sizeof(root_files) / sizeof(root_files[0]); i++) st = mix_file(&h, &path, &text, m->path, root_files[i], err);
+    for (size_t i = 0; st == LATH_OK && i < sizeof(encoder_files) / sizeof(encoder_files[0]); i++)
+        st = mix_file(&h, &path, &text, m->st.encoder_dir, encoder_files[i], err);
+    for (size_t i = 0; st == LATH_OK && i < sizeof(root_files) / sizeof(root_files[0]); i++)
+        st = mix_file(&h, &path, &text, m->path, root_files[i], err);
     for (int32_t f = 0; st == LATH_OK && f < m->n_files; f++) mix_weights(&h, safetensors_file(m->files[f].st));
-    for (int32_t i = 0; st == LATH_OK && i < m->st.n_steps; i++) mix(&h, &m->st.steps[i].kind, sizeof(m->st.steps[i].kind));
+    for (int32_t i = 0; st == LATH_OK && i < m->st.n_steps; i++)
+        mix(&h, &m->st.steps[i].kind, sizeof(m->st.steps[i].kind));
     out[0] = h.lo;
     out[1] = h.hi;
     buf_deinit(&text);

@@ -8,12 +8,16 @@ enum { MAX_THREADS = 256, DOT_ROWS_PER_TASK = 1024 };
 
 #define STRING_(x) #x
 #define STRING(x) STRING_(x)
-const char *lath_version(void) { return STRING(LATH_VERSION_MAJOR) "." STRING(LATH_VERSION_MINOR) "." STRING(LATH_VERSION_PATCH); }
+const char *lath_version(void)
+{
+    return STRING(LATH_VERSION_MAJOR) "." STRING(LATH_VERSION_MINOR) "." STRING(LATH_VERSION_PATCH);
+}
 
 /* The ceiling of the kernel table that a public ISA means on this machine. */
 static lath_status ceiling(lath_isa isa, kern_isa *out, lath_error *err)
 {
-    static const kern_isa rows[] = {KERN_ISA_COUNT, KERN_ISA_REF, KERN_ISA_AVX2, KERN_ISA_AVX512, KERN_ISA_AMX, KERN_ISA_NEON};
+    static const kern_isa rows[] = {KERN_ISA_COUNT,  KERN_ISA_REF, KERN_ISA_AVX2,
+                                    KERN_ISA_AVX512, KERN_ISA_AMX, KERN_ISA_NEON};
 #if defined(__x86_64__)
     const bool x86 = true, arm = false;
 #elif defined(__aarch64__)
@@ -21,9 +25,12 @@ static lath_status ceiling(lath_isa isa, kern_isa *out, lath_error *err)
 #else
     const bool x86 = false, arm = false;
 #endif
-    if ((int)isa < 0 || (size_t)isa >= sizeof(rows) / sizeof(rows[0])) return err_set(err, LATH_ERR_USAGE, "isa: no such value: %d", (int)isa);
+    if ((int)isa < 0 || (size_t)isa >= sizeof(rows) / sizeof(rows[0]))
+        return err_set(err, LATH_ERR_USAGE, "isa: no such value: %d", (int)isa);
     bool foreign = isa == LATH_ISA_NEON ? !arm : isa >= LATH_ISA_AVX2 && !x86;
-    if (foreign) return err_set(err, LATH_ERR_UNSUPPORTED, "isa: %s is not of this machine's architecture", kern_isa_name(rows[isa]));
+    if (foreign)
+        return err_set(err, LATH_ERR_UNSUPPORTED, "isa: %s is not of this machine's architecture",
+                       kern_isa_name(rows[isa]));
     *out = isa == LATH_ISA_AUTO ? (arm ? KERN_ISA_NEON : KERN_ISA_AMX) : rows[isa];
     return LATH_OK;
 }
@@ -33,9 +40,12 @@ lath_status lath_runtime_create(const lath_runtime_options *opts, lath_runtime *
     static const lath_runtime_options defaults = LATH_RUNTIME_OPTIONS_INIT;
     err_clear(err);
     if (!opts) opts = &defaults;
-    if (!out || opts->struct_size != sizeof(*opts)) return err_set(err, LATH_ERR_USAGE, "lath_runtime_create: %s", out ? "options of another version" : "no place for the result");
+    if (!out || opts->struct_size != sizeof(*opts))
+        return err_set(err, LATH_ERR_USAGE, "lath_runtime_create: %s",
+                       out ? "options of another version" : "no place for the result");
     const lath_allocator *alloc = opts->allocator ? opts->allocator : alloc_default();
-    if (opts->n_threads < 0 || opts->n_threads > MAX_THREADS) return err_set(err, LATH_ERR_USAGE, "threads: %d, want 0 to %d", opts->n_threads, MAX_THREADS);
+    if (opts->n_threads < 0 || opts->n_threads > MAX_THREADS)
+        return err_set(err, LATH_ERR_USAGE, "threads: %d, want 0 to %d", opts->n_threads, MAX_THREADS);
     kern_isa isa = KERN_ISA_REF;
     TRY(ceiling(opts->isa, &isa, err));
     lath_runtime *rt = alloc_zero(alloc, sizeof(*rt));
@@ -44,7 +54,8 @@ lath_status lath_runtime_create(const lath_runtime_options *opts, lath_runtime *
     rt->log = (log_sink){opts->log, opts->log_ctx};
     rt->ops = backend_cpu();
     kern_table_init(&rt->kern, isa);
-    lath_status st = pool_create(&rt->alloc, opts->n_threads ? opts->n_threads : pool_default_threads(), &rt->pool, err);
+    lath_status st =
+        pool_create(&rt->alloc, opts->n_threads ? opts->n_threads : pool_default_threads(), &rt->pool, err);
     if (st != LATH_OK) {
         alloc_release(alloc, rt, sizeof(*rt));
         return st;
@@ -86,10 +97,12 @@ static void dot_task(void *ctx, int64_t task, int32_t worker)
     j->rt->kern.dot_rows(j->query, j->rows + first * j->d, n, j->d, j->out + first);
 }
 
-lath_status lath_dot_rows(lath_runtime *rt, const float *query, const float *rows, size_t n, int64_t d, float *out, lath_error *err)
+lath_status lath_dot_rows(lath_runtime *rt, const float *query, const float *rows, size_t n, int64_t d, float *out,
+                          lath_error *err)
 {
     err_clear(err);
-    if (!rt || d < 1 || (n && (!query || !rows || !out))) return err_set(err, LATH_ERR_USAGE, "lath_dot_rows: an argument is missing");
+    if (!rt || d < 1 || (n && (!query || !rows || !out)))
+        return err_set(err, LATH_ERR_USAGE, "lath_dot_rows: an argument is missing");
     dot_job j = {rt, query, rows, (int64_t)n, d, out};
     pool_enter(rt->pool);
     pool_run(rt->pool, dot_task, &j, (j.n + DOT_ROWS_PER_TASK - 1) / DOT_ROWS_PER_TASK);

@@ -71,7 +71,8 @@ static char *path_of(arena *a, const char *dir, const char *sub, const char *nam
 }
 
 /* The file's JSON object, or NULL in *out when there is no such file. */
-static lath_status load_optional(arena *a, const char *dir, const char *sub, const char *name, const char **path, json_value **out, lath_error *err)
+static lath_status load_optional(arena *a, const char *dir, const char *sub, const char *name, const char **path,
+                                 json_value **out, lath_error *err)
 {
     *out = NULL;
     char *p = path_of(a, dir, sub, name);
@@ -89,11 +90,13 @@ static lath_status add_mode(st_config *c, const char *path, const json_value *v,
 {
     for (int i = 0; i < N_POOLING_ROWS; i++) {
         if (!json_is_string(v, pooling_rows[i].name)) continue;
-        if (c->n_modes == ST_MAX_MODES) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: more than %d pooling modes", path, ST_MAX_MODES);
+        if (c->n_modes == ST_MAX_MODES)
+            return err_set(err, LATH_ERR_UNSUPPORTED, "%s: more than %d pooling modes", path, ST_MAX_MODES);
         c->modes[c->n_modes++] = pooling_rows[i].mode;
         return LATH_OK;
     }
-    if (v->kind != JSON_STRING) return err_set(err, LATH_ERR_FORMAT, "%s: line %u: \"pooling_mode\": want a string or strings", path, v->line);
+    if (v->kind != JSON_STRING)
+        return err_set(err, LATH_ERR_FORMAT, "%s: line %u: \"pooling_mode\": want a string or strings", path, v->line);
     return err_set(err, LATH_ERR_UNSUPPORTED, "%s: pooling_mode \"%.60s\" is not supported", path, v->u.string.data);
 }
 
@@ -131,7 +134,8 @@ static lath_status want_sentence(const json_value *j, const char *path, lath_err
     for (int i = 0; i < 2; i++) {
         const json_value *v = json_get(j, keys[i]);
         if (json_present(v) && !json_is_string(v, "sentence_embedding"))
-            return err_set(err, LATH_ERR_UNSUPPORTED, "%s: \"%s\" other than sentence_embedding is not supported", path, keys[i]);
+            return err_set(err, LATH_ERR_UNSUPPORTED, "%s: \"%s\" other than sentence_embedding is not supported", path,
+                           keys[i]);
     }
     return LATH_OK;
 }
@@ -149,38 +153,49 @@ static lath_status load_dense(arena *a, const char *dir, const char *sub, st_ste
     if (!s->dir) return err_nomem(err, strlen(sub));
     TRY(json_get_int(j, "in_features", path, 1, 1 << 20, &s->d_in, err));
     TRY(json_get_int(j, "out_features", path, 1, 1 << 20, &s->d_out, err));
-    if (!s->d_in || !s->d_out) return err_set(err, LATH_ERR_FORMAT, "%s: no \"%s\" in it", path, s->d_in ? "out_features" : "in_features");
+    if (!s->d_in || !s->d_out)
+        return err_set(err, LATH_ERR_FORMAT, "%s: no \"%s\" in it", path, s->d_in ? "out_features" : "in_features");
     TRY(json_get_bool(j, "bias", path, &s->has_bias, err));
     TRY(json_get_bool(j, "use_residual", path, &residual, err));
     TRY(json_get_str(j, "activation_function", path, &fn, err));
     if (residual) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: use_residual is not supported", path);
-    if (!nn_activation(fn, &s->fn)) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: activation_function \"%.100s\" is not supported", path, fn);
+    if (!nn_activation(fn, &s->fn))
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: activation_function \"%.100s\" is not supported", path, fn);
     return want_sentence(j, path, err);
 }
 
 /* One row of modules.json. Types are matched by their class name: the packages they are in have moved. */
-static lath_status load_module(arena *a, const char *dir, const char *path, const json_value *row, int64_t index, st_config *c, lath_error *err)
+static lath_status load_module(arena *a, const char *dir, const char *path, const json_value *row, int64_t index,
+                               st_config *c, lath_error *err)
 {
     const char *type = NULL, *sub = "";
     TRY(json_get_str(row, "type", path, &type, err));
     TRY(json_get_str(row, "path", path, &sub, err));
     if (!type) return err_set(err, LATH_ERR_FORMAT, "%s: line %u: a module without \"type\"", path, row->line);
-    if (sub[0] == '/' || strstr(sub, "..")) return err_set(err, LATH_ERR_FORMAT, "%s: line %u: path \"%.80s\" leads outside the model", path, row->line, sub);
+    if (sub[0] == '/' || strstr(sub, ".."))
+        return err_set(err, LATH_ERR_FORMAT, "%s: line %u: path \"%.80s\" leads outside the model", path, row->line,
+                       sub);
     const char *dot = strrchr(type, '.'), *name = dot ? dot + 1 : type;
-    if ((strcmp(name, "Transformer") == 0) != (index == 0)) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: module %lld is \"%.100s\", want one Transformer, first", path, (long long)index, type);
+    if ((strcmp(name, "Transformer") == 0) != (index == 0))
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: module %lld is \"%.100s\", want one Transformer, first", path,
+                       (long long)index, type);
     if (index == 0) {
         c->encoder_dir = path_of(a, dir, sub, "");
         return c->encoder_dir ? LATH_OK : err_nomem(err, strlen(sub));
     }
     if (strcmp(name, "Pooling") == 0) {
-        if (c->n_steps) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: a Pooling module behind other modules is not supported", path);
+        if (c->n_steps)
+            return err_set(err, LATH_ERR_UNSUPPORTED, "%s: a Pooling module behind other modules is not supported",
+                           path);
         return load_pooling(a, dir, sub, c, err);
     }
     if (strcmp(name, "Dropout") == 0) return LATH_OK; /* the identity when a model is run */
-    if (c->n_steps == ST_MAX_STEPS) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: more than %d modules", path, ST_MAX_STEPS);
+    if (c->n_steps == ST_MAX_STEPS)
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: more than %d modules", path, ST_MAX_STEPS);
     st_step *s = &c->steps[c->n_steps++];
     if (strcmp(name, "Dense") == 0) return load_dense(a, dir, sub, s, err);
-    if (strcmp(name, "Normalize") != 0) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: module \"%.120s\" is not supported", path, type);
+    if (strcmp(name, "Normalize") != 0)
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: module \"%.120s\" is not supported", path, type);
     s->kind = ST_NORMALIZE;
     const char *config;
     json_value *j;
@@ -200,12 +215,15 @@ static lath_status load_prompts(arena *a, const char *dir, st_config *c, lath_er
     TRY(json_get_int(j, "truncate_dim", path, 1, 1 << 20, &c->truncate_dim, err));
     const json_value *p = json_get(j, "prompts");
     if (json_present(p)) {
-        if (p->kind != JSON_OBJECT) return err_set(err, LATH_ERR_FORMAT, "%s: line %u: \"prompts\": want an object", path, p->line);
+        if (p->kind != JSON_OBJECT)
+            return err_set(err, LATH_ERR_FORMAT, "%s: line %u: \"prompts\": want an object", path, p->line);
         c->prompts = arena_array(a, p->u.items.count, sizeof(*c->prompts));
         if (!c->prompts) return err_nomem(err, p->u.items.count * sizeof(*c->prompts));
         for (const json_value *v = p->u.items.first; v; v = v->next) {
             if (v->kind == JSON_NULL) continue;
-            if (v->kind != JSON_STRING) return err_set(err, LATH_ERR_FORMAT, "%s: line %u: prompt \"%.60s\": want a string", path, v->line, v->key);
+            if (v->kind != JSON_STRING)
+                return err_set(err, LATH_ERR_FORMAT, "%s: line %u: prompt \"%.60s\": want a string", path, v->line,
+                               v->key);
             c->prompts[c->n_prompts++] = (st_prompt){v->key, v->u.string.data, v->u.string.len};
         }
     }
@@ -213,19 +231,22 @@ static lath_status load_prompts(arena *a, const char *dir, st_config *c, lath_er
     for (int32_t i = 0; i < c->n_prompts; i++) {
         if (strcmp(c->prompts[i].name, c->default_prompt) == 0) return LATH_OK;
     }
-    return err_set(err, LATH_ERR_FORMAT, "%s: default_prompt_name \"%.60s\" is none of its prompts", path, c->default_prompt);
+    return err_set(err, LATH_ERR_FORMAT, "%s: default_prompt_name \"%.60s\" is none of its prompts", path,
+                   c->default_prompt);
 }
 
 static lath_status load_transformer(arena *a, st_config *c, lath_error *err)
 {
     /* The names that the reference looks for, in its order. */
     static const char *const names[] = {
-        "sentence_bert_config.json",       "sentence_roberta_config.json",     "sentence_distilbert_config.json", "sentence_camembert_config.json",
-        "sentence_albert_config.json",     "sentence_xlm-roberta_config.json", "sentence_xlnet_config.json",
+        "sentence_bert_config.json",      "sentence_roberta_config.json", "sentence_distilbert_config.json",
+        "sentence_camembert_config.json", "sentence_albert_config.json",  "sentence_xlm-roberta_config.json",
+        "sentence_xlnet_config.json",
     };
     const char *path = NULL;
     json_value *j = NULL;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !j; i++) TRY(load_optional(a, c->encoder_dir, "", names[i], &path, &j, err));
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !j; i++)
+        TRY(load_optional(a, c->encoder_dir, "", names[i], &path, &j, err));
     if (!j) return LATH_OK;
     TRY(json_get_int(j, "max_seq_length", path, 1, INT32_MAX, &c->max_seq_length, err));
     return json_get_bool(j, "do_lower_case", path, &c->lower_case, err);
@@ -240,9 +261,11 @@ lath_status st_config_load(arena *a, const char *dir, st_config *out, lath_error
     if (st_model) {
         json_value *list;
         TRY(json_load(a, path, NULL, &list, err));
-        if (list->kind != JSON_ARRAY || list->u.items.count == 0) return err_set(err, LATH_ERR_FORMAT, "%s: want an array of modules", path);
+        if (list->kind != JSON_ARRAY || list->u.items.count == 0)
+            return err_set(err, LATH_ERR_FORMAT, "%s: want an array of modules", path);
         int64_t index = 0;
-        for (const json_value *v = list->u.items.first; v; v = v->next) TRY(load_module(a, dir, path, v, index++, out, err));
+        for (const json_value *v = list->u.items.first; v; v = v->next)
+            TRY(load_module(a, dir, path, v, index++, out, err));
     }
     if (st_model) TRY(load_transformer(a, out, err)); /* the reference reads it only where modules.json is */
     return load_prompts(a, dir, out, err);
@@ -257,7 +280,8 @@ lath_status st_tokenizer_window(arena *a, const char *dir, int64_t *out, lath_er
     if (!j) return LATH_OK;
     double limit = 0;
     TRY(json_get_real(j, "model_max_length", path, &limit, err));
-    if (limit < 0 || isnan(limit)) return err_set(err, LATH_ERR_FORMAT, "%s: \"model_max_length\" is out of range", path);
+    if (limit < 0 || isnan(limit))
+        return err_set(err, LATH_ERR_FORMAT, "%s: \"model_max_length\" is out of range", path);
     if (limit > 0 && limit < INT32_MAX) *out = (int64_t)limit;
     return LATH_OK;
 }

@@ -31,7 +31,8 @@ typedef struct ffn_dense_layer {
 typedef struct ffn_dense {
     ffn base;
     kern_fn fn;
-    char *first; /* ffn_dense_layer of layer 0, borrowed: a member of the architecture's layer struct, `stride` bytes from layer to layer */
+    char *
+        first; /* ffn_dense_layer of layer 0, borrowed: a member of the architecture's layer struct, `stride` bytes from layer to layer */
     size_t stride;
 } ffn_dense;
 void ffn_dense_init(ffn_dense *d, kern_fn fn, ffn_dense_layer *first, size_t stride);

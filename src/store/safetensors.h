@@ -12,7 +12,8 @@
 
 typedef struct safetensors safetensors;
 
-lath_status safetensors_open(const lath_allocator *alloc, const char *path, file_mode mode, safetensors **out, lath_error *err);
+lath_status safetensors_open(const lath_allocator *alloc, const char *path, file_mode mode, safetensors **out,
+                             lath_error *err);
 void safetensors_close(safetensors *st); /* NULL is allowed */
 int32_t safetensors_count(const safetensors *st);
 /* In the order of the data section (offset order). Borrowed. */

@@ -45,7 +45,8 @@ static void embed_one(const lath_model *m, const golden_text *t, float *out, lat
     o.prompt_name = t->prompt_name;
     o.prompt_text = t->prompt;
     assert_ok(lath_embedder_create(m, &o, &e, &err), err);
-    if ((size_t)lath_embedder_dim(e) != t->dim) fail_msg("%lld numbers, want %zu", (long long)lath_embedder_dim(e), t->dim);
+    if ((size_t)lath_embedder_dim(e) != t->dim)
+        fail_msg("%lld numbers, want %zu", (long long)lath_embedder_dim(e), t->dim);
     lath_text text = {t->text, t->len};
     assert_ok(lath_embed(e, &text, 1, out, res, &err), err);
     lath_embedder_destroy(e);
@@ -55,13 +56,15 @@ static void embed_one(const lath_model *m, const golden_text *t, float *out, lat
 
 static void check_ids(const lath_model *m, const golden_text *t, const char *name)
 {
-    if (!t->n_ids || t->prompt_name || t->prompt || m->st.default_prompt) return; /* ids of the reference hold the prompt */
+    if (!t->n_ids || t->prompt_name || t->prompt || m->st.default_prompt)
+        return; /* ids of the reference hold the prompt */
     lath_tokens tokens = {0};
     lath_error err;
     lath_encode_options o = LATH_ENCODE_OPTIONS_INIT;
     o.max_tokens = m->max_tokens;
     assert_ok(lath_encode(&m->tokenizer, (lath_text){t->text, t->len}, &o, &tokens, &err), err);
-    if (tokens.n != t->n_ids || memcmp(tokens.ids, t->ids, t->n_ids * sizeof(int32_t)) != 0) fail_msg("%s: ids differ for \"%s\"", name, t->text);
+    if (tokens.n != t->n_ids || memcmp(tokens.ids, t->ids, t->n_ids * sizeof(int32_t)) != 0)
+        fail_msg("%s: ids differ for \"%s\"", name, t->text);
     if (t->n_untruncated) assert_int_equal(tokens.n_untruncated, t->n_untruncated);
     lath_tokens_release(&tokens);
 }
@@ -82,8 +85,10 @@ static double check_vectors(const char *name, lath_isa isa, lath_load load)
         check_ids(o.model, t, name);
         embed_one(o.model, t, v, &res);
         double d = golden_max_abs(v, t->vector, t->dim), c = golden_cosine(v, t->vector, t->dim), scale = 1;
-        for (size_t k = 0; k < t->dim; k++) scale = fmax(scale, fabs((double)t->vector[k])); /* vectors that are not normalised */
-        if (!(d <= MAX_ABS * scale) || !(c >= MIN_COSINE)) fail_msg("%s: text %zu \"%s\": max abs %g, cosine %.8f", name, i, t->text, d, c);
+        for (size_t k = 0; k < t->dim; k++)
+            scale = fmax(scale, fabs((double)t->vector[k])); /* vectors that are not normalised */
+        if (!(d <= MAX_ABS * scale) || !(c >= MIN_COSINE))
+            fail_msg("%s: text %zu \"%s\": max abs %g, cosine %.8f", name, i, t->text, d, c);
         assert_int_equal(res.n_tokens, t->n_ids);
         assert_int_equal(res.truncated, t->n_untruncated > t->n_ids);
         worst = fmax(worst, d / scale);
@@ -104,7 +109,8 @@ static void test_vectors(void **state)
     const char **names = test_list_dirs(&mem, dir, &n);
     assert_true(n >= 12);
     for (size_t i = 0; i < n; i++) {
-        double best = check_vectors(names[i], LATH_ISA_AUTO, LATH_LOAD_MAP), ref = check_vectors(names[i], LATH_ISA_REF, LATH_LOAD_COPY);
+        double best = check_vectors(names[i], LATH_ISA_AUTO, LATH_LOAD_MAP),
+               ref = check_vectors(names[i], LATH_ISA_REF, LATH_LOAD_COPY);
         printf("    %-22s max abs %.1e (best kernels), %.1e (reference kernels)\n", names[i], best, ref);
     }
     arena_deinit(&mem);
@@ -125,8 +131,10 @@ static lath_status see(void *ctx, stream *s, trace_point point, int32_t layer, v
     static const char *const names[TRACE_COUNT] = {"embed", "attn_out", "attn_norm", "ffn_out", "residual"};
     layer_check *c = ctx;
     char key[64];
-    if (layer < 0) snprintf(key, sizeof(key), "t%d.%s", c->text, names[point]);
-    else snprintf(key, sizeof(key), "t%d.layer.%d.%s", c->text, layer, names[point]);
+    if (layer < 0)
+        snprintf(key, sizeof(key), "t%d.%s", c->text, names[point]);
+    else
+        snprintf(key, sizeof(key), "t%d.layer.%d.%s", c->text, layer, names[point]);
     const tensor *t = safetensors_find(c->want, key);
     if (!t) fail_msg("%s: no reference tensor %s", c->name, key);
     assert_int_equal(t->dim[0], x.n_tok);
@@ -157,7 +165,8 @@ static void trace_text(lath_model *m, const golden_text *t, layer_check *c)
     packer_clear(&pack);
     packer_add(&pack, t->ids, types, (int64_t)t->n_ids);
     stream s = {.ops = ops, .pool = m->rt->pool, .kern = &m->rt->kern, .err = &err, .scratch_tok = (int64_t)t->n_ids};
-    size_t state = m->arch.desc->state_floats(&m->arch, ops, (int64_t)t->n_ids), all = state + ops->scratch_floats(&s, (int64_t)t->n_ids);
+    size_t state = m->arch.desc->state_floats(&m->arch, ops, (int64_t)t->n_ids),
+           all = state + ops->scratch_floats(&s, (int64_t)t->n_ids);
     float *memory = alloc_bytes(alloc_default(), all * sizeof(float), 64);
     assert_non_null(memory);
     memset(memory, 0, all * sizeof(float));

@@ -43,7 +43,8 @@ static void *meter_resize(void *ctx, void *p, size_t old_size, size_t size, size
 /* The whole way from nothing to vectors, ids and text, and back. */
 static lath_status run_all(const lath_allocator *a, const char *path, lath_error *err)
 {
-    static const lath_text texts[] = {{"The green river runs.", 21}, {"", 0}, {"caf\xC3\xA9 [MASK] \xE4\xB8\xAD unaffable", 24}};
+    static const lath_text texts[] = {
+        {"The green river runs.", 21}, {"", 0}, {"caf\xC3\xA9 [MASK] \xE4\xB8\xAD unaffable", 24}};
     lath_runtime *rt = NULL;
     lath_model *m = NULL;
     lath_embedder *e = NULL;
@@ -87,8 +88,11 @@ static void torture(const char *name)
         atomic_store(&count.calls, 0);
         atomic_store(&count.fail_at, k);
         lath_status st = run_all(&a, path, &err);
-        if (st != LATH_ERR_NOMEM) fail_msg("%s: allocation %ld of %ld failed, status %d (%s)", name, k, total, (int)st, err.msg);
-        if (atomic_load(&count.out) != 0) fail_msg("%s: allocation %ld of %ld failed, %ld blocks leaked (%s)", name, k, total, atomic_load(&count.out), err.msg);
+        if (st != LATH_ERR_NOMEM)
+            fail_msg("%s: allocation %ld of %ld failed, status %d (%s)", name, k, total, (int)st, err.msg);
+        if (atomic_load(&count.out) != 0)
+            fail_msg("%s: allocation %ld of %ld failed, %ld blocks leaked (%s)", name, k, total,
+                     atomic_load(&count.out), err.msg);
     }
     printf("    %-22s %ld allocations, each failed once\n", name, total);
 }

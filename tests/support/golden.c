@@ -70,7 +70,10 @@ double golden_cosine(const float *a, const float *b, size_t n)
     return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : aa == bb;
 }
 
-void test_path(char *out, size_t n, const char *a, const char *b) { snprintf(out, n, "%s/%s/%s", test_data_dir(), a, b); }
+void test_path(char *out, size_t n, const char *a, const char *b)
+{
+    snprintf(out, n, "%s/%s/%s", test_data_dir(), a, b);
+}
 
 static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 
@@ -85,7 +88,8 @@ const char **test_list_dirs(arena *mem, const char *dir, size_t *n)
         char path[1024];
         struct stat sb;
         snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
-        if (e->d_name[0] != '.' && stat(path, &sb) == 0 && S_ISDIR(sb.st_mode)) names[(*n)++] = arena_strdup(mem, e->d_name, strlen(e->d_name));
+        if (e->d_name[0] != '.' && stat(path, &sb) == 0 && S_ISDIR(sb.st_mode))
+            names[(*n)++] = arena_strdup(mem, e->d_name, strlen(e->d_name));
     }
     closedir(d);
     qsort(names, *n, sizeof(*names), by_name);

@@ -31,12 +31,10 @@ static inline int test_skip(const char *why)
 }
 
 /* Runs a CMUnitTest array. */
-#define TEST_RUN(tests) (sizeof(tests) / sizeof((tests)[0]) == 0 || cmocka_run_group_tests(tests, NULL, NULL) != 0 ? 1 : 0)
-#define TEST_MAIN(tests)                                                                                               \
-    int main(void)                                                                                                     \
-    {                                                                                                                  \
-        return TEST_RUN(tests);                                                                                        \
-    }
+#define TEST_RUN(tests) \
+    (sizeof(tests) / sizeof((tests)[0]) == 0 || cmocka_run_group_tests(tests, NULL, NULL) != 0 ? 1 : 0)
+#define TEST_MAIN(tests) \
+    int main(void) { return TEST_RUN(tests); }
 
 /* Directory of the tests' data files (golden/, support/...): LATH_TEST_DATA of the environment, else what the build set. */
 static inline const char *test_data_dir(void)
@@ -56,10 +54,10 @@ static inline const char *test_models_dir(void)
     return d && *d ? d : NULL;
 }
 
-#define assert_ok(expr, err)                                                                                           \
-    do {                                                                                                               \
-        lath_status assert_st_ = (expr);                                                                               \
-        if (assert_st_ != LATH_OK) fail_msg("%s: status %d: %s", #expr, (int)assert_st_, (err).msg);                   \
+#define assert_ok(expr, err)                                                                         \
+    do {                                                                                             \
+        lath_status assert_st_ = (expr);                                                             \
+        if (assert_st_ != LATH_OK) fail_msg("%s: status %d: %s", #expr, (int)assert_st_, (err).msg); \
     } while (0)
 
 #endif

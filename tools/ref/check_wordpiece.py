@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares `lath tokenize` with the `tokenizers` package, id for id and offset for offset, on difficult text.
 
     check_wordpiece.py MODEL --lath BINARY              compare; exit 1 on any difference

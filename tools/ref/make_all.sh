@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes all golden data under tests/golden that comes from tiny random models and made-up texts.
 # PYTHON names the interpreter of an environment with requirements.txt installed.
 set -euo pipefail

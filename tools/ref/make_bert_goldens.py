@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes tests/golden/bert/: tiny random BERT-class models and what sentence-transformers gives for them.
 
 Each case is a whole model directory (see README.md beside this file for the formats), `expected.json` with ids and

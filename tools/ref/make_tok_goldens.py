@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes the tokenizer.json files of tests/golden/tok/ (uncased, cased, added) and the texts for added tokens.
 
 The texts of the first two are samples written by `check_wordpiece.py --write-sample`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared by the scripts that make golden data: where it goes, package versions, exact printing of float32."""
 
 import json

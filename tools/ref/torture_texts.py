@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Texts that tell tokenizers apart: many scripts, every code point in context, and the known traps, by category.
 
 Every function yields texts from a seeded generator; the same seed gives the same texts on every Python version

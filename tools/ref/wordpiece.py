@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds BERT tokenizers (WordPiece, BertNormalizer, BertPreTokenizer, TemplateProcessing) from a vocabulary list."""
 
 from tokenizers import AddedToken, Tokenizer

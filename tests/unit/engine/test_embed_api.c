@@ -416,7 +416,8 @@ static void test_prompts(void **state)
     assert_memory_equal(a, b, sizeof(a));
     o = (lath_embed_options)LATH_EMBED_OPTIONS_INIT;
     o.prompt_name = "nothing";
-    refuse(m, &o, LATH_ERR_USAGE, "prompt \"nothing\": the model has no prompt of that name (it has: query, document, glued)");
+    refuse(m, &o, LATH_ERR_USAGE,
+           "prompt \"nothing\": the model has no prompt of that name (it has: query, document, glued)");
     lath_model_close(m);
 }
 
