@@ -20,6 +20,7 @@ typedef struct tokenize_job {
     output *out;
     uint64_t index;
     lath_tokens tokens; /* reused from text to text */
+    lath_parts parts;   /* the same of pairs */
     int32_t *ids;       /* [capacity] of a line to decode */
     size_t n_ids, capacity;
     arena scratch; /* JSON of one line */
@@ -27,11 +28,17 @@ typedef struct tokenize_job {
 
 /* ----------------------------------------------------------------------------------------------------------- encode */
 
+/* What is printed: of a text, or of the first part of a pair. */
+typedef struct token_view {
+    const int32_t *ids, *type_ids;
+    const uint32_t *offsets;
+    size_t n;
+} token_view;
+
 static void put_token(buf *b, const char *token) { json_put_string(b, token ? token : "", token ? strlen(token) : 0); }
 
-static void put_json(const tokenize_job *j)
+static void put_json(const tokenize_job *j, const token_view *t)
 {
-    const lath_tokens *t = &j->tokens;
     buf *b = &j->out->b;
     buf_printf(b, "{\"index\":%llu,\"ids\":[", (unsigned long long)j->index);
     for (size_t i = 0; i < t->n; i++) buf_printf(b, "%s%d", i ? "," : "", (int)t->ids[i]);
@@ -43,6 +50,10 @@ static void put_json(const tokenize_job *j)
     buf_str(b, "],\"offsets\":[");
     for (size_t i = 0; i < t->n; i++)
         buf_printf(b, "%s[%u,%u]", i ? "," : "", (unsigned)t->offsets[2 * i], (unsigned)t->offsets[2 * i + 1]);
+    if (j->o->pair) {
+        buf_str(b, "],\"type_ids\":[");
+        for (size_t i = 0; i < t->n; i++) buf_printf(b, "%s%d", i ? "," : "", (int)t->type_ids[i]);
+    }
     buf_str(b, "]}");
 }
 
@@ -57,9 +68,8 @@ static void put_plain_token(buf *b, const char *token)
     }
 }
 
-static void put_field(const tokenize_job *j, size_t i, bool ids, bool tokens, bool offsets)
+static void put_field(const tokenize_job *j, const token_view *t, size_t i, bool ids, bool tokens, bool offsets)
 {
-    const lath_tokens *t = &j->tokens;
     buf *b = &j->out->b;
     if (ids) buf_printf(b, "%d", (int)t->ids[i]);
     if (tokens) {
@@ -72,27 +82,49 @@ static void put_field(const tokenize_job *j, size_t i, bool ids, bool tokens, bo
 }
 
 /* One kind: a line a text. Several: a line a token and an empty line behind each text. */
-static void put_plain(const tokenize_job *j)
+static void put_plain(const tokenize_job *j, const token_view *t)
 {
     const options *o = j->o;
     const int kinds = o->ids + o->tokens + o->offsets;
-    for (size_t i = 0; i < j->tokens.n; i++) {
+    for (size_t i = 0; i < t->n; i++) {
         if (i > 0 && kinds <= 1) buf_char(&j->out->b, ' ');
-        put_field(j, i, o->ids || kinds == 0, o->tokens, o->offsets);
+        put_field(j, t, i, o->ids || kinds == 0, o->tokens, o->offsets);
         if (kinds > 1) buf_char(&j->out->b, '\n');
     }
     buf_char(&j->out->b, '\n');
 }
 
-static lath_status encode_one(tokenize_job *j, lath_text text, lath_error *err)
+static lath_status encode_text(tokenize_job *j, lath_text text, token_view *v, lath_error *err)
 {
     lath_encode_options eo = LATH_ENCODE_OPTIONS_INIT;
     eo.add_special = !j->o->no_special;
+    eo.parse_special = !j->o->no_parse_special;
+    eo.max_tokens = j->o->max_len;
     TRY(lath_encode(j->tok, text, &eo, &j->tokens, err));
+    *v = (token_view){j->tokens.ids, j->tokens.type_ids, j->tokens.offsets, j->tokens.n};
+    return LATH_OK;
+}
+
+static lath_status encode_pair(tokenize_job *j, lath_text text, token_view *v, lath_error *err)
+{
+    lath_parts_options po = LATH_PARTS_OPTIONS_INIT;
+    const lath_text texts[2] = {text, {j->o->pair, strlen(j->o->pair)}};
+    po.add_special = !j->o->no_special;
+    po.parse_special = !j->o->no_parse_special;
+    po.max_tokens = j->o->max_len;
+    TRY(lath_encode_parts(j->tok, texts, 2, &po, &j->parts, err));
+    *v = (token_view){j->parts.ids, j->parts.type_ids, j->parts.offsets, j->parts.begin[1]};
+    return LATH_OK;
+}
+
+static lath_status encode_one(tokenize_job *j, lath_text text, lath_error *err)
+{
+    token_view v;
+    TRY(j->o->pair ? encode_pair(j, text, &v, err) : encode_text(j, text, &v, err));
     if (j->o->json || j->o->jsonl)
-        put_json(j);
+        put_json(j, &v);
     else
-        put_plain(j);
+        put_plain(j, &v);
     return LATH_OK;
 }
 
@@ -214,9 +246,10 @@ lath_status cmd_tokenize(options *o, lath_error *err)
     tokenize_job job = {.o = o, .out = &out};
     lath_status st;
     arena_init(&job.scratch, alloc_default());
-    if (o->decode && (o->ids || o->tokens || o->offsets || o->no_special)) {
-        st = err_set(err, LATH_ERR_USAGE,
-                     "--decode: gives text; --ids, --tokens, --offsets and --no-special do not go with it");
+    if (o->decode &&
+        (o->ids || o->tokens || o->offsets || o->no_special || o->no_parse_special || o->pair || o->max_len)) {
+        st =
+            err_set(err, LATH_ERR_USAGE, "--decode: gives text; of the other options only --keep-special goes with it");
         goto done;
     }
     TRY_DONE(texts_open(&source, o, &o->args, err));
@@ -229,6 +262,7 @@ done:
     output_abort(&out);
     texts_close(&source);
     lath_tokens_release(&job.tokens);
+    lath_parts_release(&job.parts);
     alloc_release(alloc_default(), job.ids, job.capacity * sizeof(*job.ids));
     arena_deinit(&job.scratch);
     setup_close(&s);

@@ -41,14 +41,14 @@ typedef struct options {
     arena arena;      /* lists, strings of --config */
     string_list args; /* what is no option */
     const char *model, *config, *field, *output, *corpus, *index;
-    const char *prompt, *prompt_text, *corpus_prompt, *corpus_prompt_text;
+    const char *prompt, *prompt_text, *corpus_prompt, *corpus_prompt_text, *pair;
     string_list files, queries;
     int64_t threads, dim, max_len, batch_tokens, top_k;
     int pooling, isa, precision; /* of lath.h */
     int device, format;          /* enum device, enum output_format */
     int verbose;
     bool quiet, help, lossy, json, jsonl, no_normalize, no_truncate, ids, tokens, offsets, no_special, decode,
-        keep_special, tensors;
+        keep_special, no_parse_special, tensors;
 } options;
 
 typedef struct option_choice {

@@ -9,7 +9,7 @@
  *
  *     lath_runtime *rt; lath_model *model; lath_embedder *e; lath_error err;
  *     lath_runtime_create(NULL, &rt, &err);
- *     lath_model_open(rt, "all-MiniLM-L6-v2", NULL, &model, &err);
+ *     lath_model_open(rt, "models/all-MiniLM-L6-v2", NULL, &model, &err);
  *     lath_embedder_create(model, NULL, &e, &err);
  *     lath_text text = {"the cat sat on the mat", 22};
  *     float v[384];
@@ -185,11 +185,67 @@ typedef struct lath_encode_options {
 LATH_API lath_status lath_encode(const lath_tokenizer *tok, lath_text text, const lath_encode_options *opts, lath_tokens *out, lath_error *err);
 LATH_API void lath_tokens_release(lath_tokens *tokens);
 
+/* What is cut where one or two texts are over the limit. */
+typedef enum lath_truncation {
+    LATH_TRUNCATE_LONGEST_FIRST = 0, /* the longer text until both are of one length, then both */
+    LATH_TRUNCATE_ONLY_FIRST = 1,    /* LATH_ERR_WINDOW where the rest alone is over the limit */
+    LATH_TRUNCATE_ONLY_SECOND = 2
+} lath_truncation;
+
+typedef struct lath_parts_options {
+    size_t struct_size;
+    int32_t add_special, parse_special; /* as in lath_encode_options */
+    int64_t max_tokens;                 /* 0: no limit; else of every part, template tokens included */
+    lath_truncation truncation;
+    int32_t cut_left; /* 1: the end of a text is kept, and parts go from the end to the beginning */
+    int64_t stride;   /* tokens that a part of a text has in common with the part before; less than what a part holds of it */
+} lath_parts_options;
+#define LATH_PARTS_OPTIONS_INIT {sizeof(lath_parts_options), 1, 1, 0, LATH_TRUNCATE_LONGEST_FIRST, 0, 0}
+
+/* Part p is tokens begin[p] .. begin[p + 1] - 1. Part 0 is what lath_encode would keep; the other parts hold what was cut off, each under the
+ * template again: for two texts every combination of their parts. */
+typedef struct lath_parts {
+    int32_t *ids;          /* [n] */
+    int32_t *type_ids;     /* [n] */
+    uint32_t *offsets;     /* [n][2] begin and end in bytes of the token's own text; 0,0 for tokens that the template adds */
+    uint8_t *special_mask; /* [n] 1: the template added it */
+    int8_t *source;        /* [n] index of the text that it is of; -1: the template added it */
+    size_t n;              /* of all parts together */
+    size_t *begin;         /* [n_parts + 1] */
+    size_t n_parts;        /* at least 1 */
+    size_t n_untruncated;  /* what n would be without a limit */
+    void *memory;          /* the library's */
+    const lath_tokenizer *owner;
+} lath_parts;
+
+/* Encodes one text or a pair (n_texts 1 or 2), with everything that a model can want: pairs, truncation on either side, overflowing parts.
+ * *out is zeroed before its first use, may be reused from call to call, and is released with lath_parts_release. LATH_ERR_INPUT: err->item is
+ * the text that is not valid UTF-8. LATH_ERR_USAGE: a limit below the template's tokens, a stride that leaves nothing new.
+ * LATH_ERR_LIMIT: more than 2^30 tokens in all parts. */
+LATH_API lath_status lath_encode_parts(const lath_tokenizer *tok, const lath_text *texts, size_t n_texts, const lath_parts_options *opts,
+                                       lath_parts *out, lath_error *err);
+LATH_API void lath_parts_release(lath_parts *parts);
+
 /* Text of ids as the tokenizer's decoder gives it, terminated, released with lath_string_release(tok, ...). skip_special: without special
  * tokens. LATH_ERR_INPUT when an id is no token. */
 LATH_API lath_status lath_decode(const lath_tokenizer *tok, const int32_t *ids, size_t n, int32_t skip_special, char **text, size_t *len,
                                  lath_error *err);
 LATH_API void lath_string_release(const lath_tokenizer *tok, char *text);
+
+/* Decoding while ids arrive, for one stream of text. One thread at a time per decoder; the tokenizer must outlive it. */
+typedef struct lath_decoder lath_decoder;
+
+/* skip_special: without special tokens. */
+LATH_API lath_status lath_decoder_create(const lath_tokenizer *tok, int32_t skip_special, lath_decoder **out, lath_error *err);
+LATH_API void lath_decoder_destroy(lath_decoder *d); /* NULL is allowed */
+/* Adds n ids and gives the text that is certain now: whole characters, *text terminated, *len may be 0, borrowed until the next call. What
+ * the calls give, lath_decoder_finish included, is what lath_decode gives for all ids. A character is given as soon as its last byte is known;
+ * bytes that can no longer become one are given as U+FFFD at once. (With ByteFallback the reference turns a whole run of byte tokens into
+ * U+FFFD when one of them is bad; characters of the run that were given before stay given.) LATH_ERR_INPUT when an id is no token: none of
+ * the ids was added. */
+LATH_API lath_status lath_decoder_push(lath_decoder *d, const int32_t *ids, size_t n, const char **text, size_t *len, lath_error *err);
+/* The rest of the text: nothing more comes. The decoder is as new afterwards. */
+LATH_API lath_status lath_decoder_finish(lath_decoder *d, const char **text, size_t *len, lath_error *err);
 
 /* --------------------------------------------------------------------------------------------------------------- embedding */
 

@@ -8,6 +8,7 @@
  * arena that is reset after the call. Nested taps are not needed and not looked for. */
 #include "base/json.h"
 
+#include <float.h>
 #include <locale.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -188,6 +189,38 @@ static bool parse_int(const char *s, size_t n, int64_t *out)
     return true;
 }
 
+/* A decimal of up to 19 digits without an exponent: the quotient of two integers that an 80-bit float holds exactly,
+ * so rounded once, to 64 bits. false: written otherwise, or so near to the middle between two doubles that rounding it
+ * again could go wrong. */
+static bool plain_real(const char *s, size_t n, double *out)
+{
+#if LDBL_MANT_DIG == 64
+    static const long double tens[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,  1e9L,
+                                       1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L};
+    uint64_t m = 0, bits;
+    size_t i = s[0] == '-', digits = 0, behind = 0;
+    bool point = false;
+    for (; i < n; i++) {
+        if (s[i] == '.') {
+            point = true;
+            continue;
+        }
+        if (s[i] < '0' || s[i] > '9' || ++digits > 19) return false;
+        m = m * 10 + (uint64_t)(s[i] - '0');
+        behind += point;
+    }
+    long double q = (long double)m / tens[behind];
+    memcpy(&bits, &q, sizeof(bits)); /* the significand */
+    uint64_t low = bits & 0x7FF;     /* what a double does not hold */
+    if (low >= 0x3FF && low <= 0x401) return false;
+    *out = s[0] == '-' ? -(double)q : (double)q;
+    return true;
+#else
+    (void)s, (void)n, (void)out;
+    return false;
+#endif
+}
+
 static int on_number(void *ctx, const char *s, size_t n)
 {
     builder *b = ctx;
@@ -200,7 +233,7 @@ static int on_number(void *ctx, const char *s, size_t n)
         memcpy(text, s, n);
         text[n] = 0;
         v->kind = JSON_REAL;
-        v->u.real = strtod_l(text, NULL, b->c_locale);
+        if (!plain_real(s, n, &v->u.real)) v->u.real = strtod_l(text, NULL, b->c_locale);
     }
     return done_scalar(b, v);
 }

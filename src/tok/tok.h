@@ -21,12 +21,43 @@
 
 typedef struct tok tok;
 
-/* dir has tokenizer.json, or vocab.txt (with tokenizer_config.json: do_lower_case, strip_accents,
- * tokenize_chinese_chars, special tokens). LATH_ERR_NOT_FOUND when it has neither. */
+/* dir has tokenizer.json, or a SentencePiece file (tokenizer.model, spiece.model, sentencepiece.bpe.model; with
+ * tokenizer_config.json: tokenizer_class, add_bos_token, add_eos_token), or vocab.txt (with tokenizer_config.json:
+ * do_lower_case, strip_accents, tokenize_chinese_chars, special tokens). LATH_ERR_NOT_FOUND when it has neither. */
 lath_status tok_open_dir(const lath_allocator *alloc, const char *dir, tok **out, lath_error *err);
 /* tokenizer.json from memory (tests, fuzzing); `name` leads messages. */
 lath_status tok_open_json(const lath_allocator *alloc, const char *name, const char *json, size_t n, tok **out,
                           lath_error *err);
+
+typedef struct tok_string {
+    const char *s; /* need not be terminated */
+    size_t n;
+} tok_string;
+
+/* A tokenizer as a GGUF file has it (tokenizer.ggml.*), handed in as data; nothing of it is kept. Flags are 1 or 0, or -1
+ * where the file does not say: the kind decides, as in llama.cpp. Ids are -1 where there is none. */
+typedef struct tok_arrays {
+    const char *kind; /* model: "gpt2" (byte-level BPE), "llama" (SentencePiece BPE by scores), "bert", "t5" (Unigram) */
+    const char *pre;  /* the split patterns of "gpt2" by the name that llama.cpp gives them; NULL: "default" */
+    const tok_string *tokens; /* [n] by id */
+    size_t n;
+    const float *scores;      /* [n] of "llama" and "t5" */
+    const int32_t *types;     /* [n] 1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6 byte; NULL: normal */
+    const tok_string *merges; /* [n_merges] "left right" of "gpt2", the best first */
+    size_t n_merges;
+    const char *charsmap; /* [n_charsmap] precompiled_charsmap of "t5", or NULL */
+    size_t n_charsmap;
+    int32_t bos, eos, unk, sep, pad, cls, mask;
+    int add_bos, add_eos, add_space_prefix, remove_extra_spaces;
+} tok_arrays;
+#define TOK_ARRAYS_INIT                                                                                                \
+    {                                                                                                                  \
+        .bos = -1, .eos = -1, .unk = -1, .sep = -1, .pad = -1, .cls = -1, .mask = -1, .add_bos = -1, .add_eos = -1,     \
+        .add_space_prefix = -1, .remove_extra_spaces = -1                                                              \
+    }
+/* name leads messages. LATH_ERR_FORMAT; LATH_ERR_UNSUPPORTED: a kind or pre that is not known, named. */
+lath_status tok_open_arrays(const lath_allocator *alloc, const char *name, const tok_arrays *a, tok **out,
+                            lath_error *err);
 /* Puts a Lowercase step before the normalizer, as sentence-transformers does for do_lower_case. Before the tokenizer
  * is shared. */
 lath_status tok_prepend_lowercase(tok *t, lath_error *err);
@@ -63,7 +94,50 @@ typedef struct tok_encode_options {
 lath_status tok_encode(const tok *t, arena *scratch, const char *text, size_t n, const tok_encode_options *opts,
                        tok_encoding *out, lath_error *err);
 void tok_encoding_release(const tok *t, tok_encoding *e);
+
+/* ---------------------------------------------------------------------------------- pairs and parts (tok_pair.c) */
+
+/* What is cut when one or two texts are over a limit, as in the reference. */
+typedef enum tok_truncation { TOK_LONGEST_FIRST, TOK_ONLY_FIRST, TOK_ONLY_SECOND } tok_truncation;
+
+typedef struct tok_pair_options {
+    bool add_special, parse_special;
+    bool cut_left; /* keeps the end of a text */
+    tok_truncation truncation;
+    int64_t max_tokens; /* of every part, template tokens included; 0: no limit */
+    int64_t stride;     /* tokens that a part of a text has in common with the one before */
+} tok_pair_options;
+
+/* Part 0 is the encoding; the others are what was cut off, in the order of the reference's `overflowing`. Part p is
+ * tokens begin[p] .. begin[p + 1]. Arrays are reused from call to call; zero it before the first use. */
+typedef struct tok_parts {
+    tok_encoding e;        /* all parts, one behind the other; n_untruncated is of the whole text */
+    uint8_t *special_mask; /* [n] 1: a token of the template */
+    int8_t *source;        /* [n] text that the token is of, 0 or 1; -1: a token of the template */
+    size_t *begin;         /* [n_parts + 1] */
+    size_t n_parts, cap_marks, cap_begin;
+    tok_encoding texts; /* the tokens of the texts without a template */
+} tok_parts;
+
+/* texts: 1 or 2. LATH_ERR_INPUT: err->item is the text that is not valid UTF-8. LATH_ERR_USAGE: a limit below the
+ * template, a stride that leaves nothing new, TOK_ONLY_SECOND of one text. LATH_ERR_WINDOW: the text that may be cut is
+ * too short for what must go. */
+lath_status tok_encode_parts(const tok *t, arena *scratch, const char *const *texts, const size_t *lens, size_t n_texts,
+                             const tok_pair_options *opts, tok_parts *out, lath_error *err);
+void tok_parts_release(const tok *t, tok_parts *p);
+
+/* --------------------------------------------------------------------------------------------------------- decoding */
+
 /* Appends the text of ids as the decoder of the file gives it. */
 lath_status tok_decode(const tok *t, const int32_t *ids, size_t n, bool skip_special, buf *out, lath_error *err);
+
+/* The same while ids arrive (tok_stream.c): appends the text that is certain, whole characters. The tokenizer must
+ * outlive it. LATH_ERR_INPUT: an id is no token, and none was added; after another error only destroy is of use. */
+typedef struct tok_stream tok_stream;
+lath_status tok_stream_create(const tok *t, bool skip_special, tok_stream **out, lath_error *err);
+void tok_stream_destroy(tok_stream *s); /* NULL is allowed */
+lath_status tok_stream_push(tok_stream *s, const int32_t *ids, size_t n, buf *out, lath_error *err);
+/* No more ids: appends the rest. The stream is as new afterwards. */
+lath_status tok_stream_finish(tok_stream *s, buf *out, lath_error *err);
 
 #endif

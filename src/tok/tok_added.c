@@ -46,7 +46,10 @@ lath_status tok_added_add(tok_load *l, const tok_added_token *token)
         id = (uint64_t)(known >= 0 ? known : a->next_id++);
         TRY(map_add(&a->by_content, c.s, c.n, id, NULL, l->err));
     }
-    if (token->special) TRY(map_add(&a->special, c.s, c.n, 1, NULL, l->err));
+    if (token->special) {
+        a->special_first[(uint8_t)c.s[0]] = true;
+        TRY(map_add(&a->special, c.s, c.n, 1, NULL, l->err));
+    }
     int32_t id32 = (int32_t)id;
     tok_added_token *place;
     if (map_find(&a->by_id, (const char *)&id32, sizeof(id32), &index)) {
@@ -96,6 +99,36 @@ static lath_status build_tries(tok_load *l)
     return LATH_OK;
 }
 
+/* A special token that the model has as well: text may come to its id although it is not parsed. */
+static bool can_be_forged(const tok *t, const tok_added_token *k)
+{
+    return k->special && k->id != t->unk && tok_vocab_find(&t->vocab, k->content.s, k->content.n) == k->id;
+}
+
+static lath_status build_forged(tok_load *l)
+{
+    tok *t = l->t;
+    tok_added *a = &t->added;
+    size_t total = 0;
+    for (size_t i = 0; i < a->n; i++) {
+        if (!can_be_forged(t, &a->v[i])) continue;
+        total += a->v[i].content.n;
+        a->n_forged++;
+    }
+    if (a->n_forged == 0) return LATH_OK;
+    a->is_forged = tok_load_array(l, t->vocab.n_ids / 64 + 1, sizeof(*a->is_forged));
+    if (!a->is_forged) return err_nomem(l->err, t->vocab.n_ids / 8 + 8);
+    memset(a->is_forged, 0, (t->vocab.n_ids / 64 + 1) * sizeof(*a->is_forged));
+    TRY(tok_trie_init(&a->forged, &t->mem, total, l->err));
+    for (size_t i = 0; i < a->n; i++) {
+        const tok_added_token *k = &a->v[i];
+        if (!can_be_forged(t, k)) continue;
+        tok_trie_add(&a->forged, k->content.s, k->content.n, (int32_t)i);
+        a->is_forged[k->id / 64] |= (uint64_t)1 << k->id % 64;
+    }
+    return LATH_OK;
+}
+
 lath_status tok_added_finish(tok_load *l)
 {
     tok_added *a = &l->t->added;
@@ -109,7 +142,8 @@ lath_status tok_added_finish(tok_load *l)
         TRY_DONE(make_pattern(l, &scratch, k));
         TRY_DONE(tok_vocab_name(&l->t->vocab, k->id, k->content.s, k->content.n, l->err));
     }
-    st = build_tries(l);
+    TRY_DONE(build_tries(l));
+    st = build_forged(l);
 done:
     arena_deinit(&scratch);
     return st;

@@ -29,7 +29,7 @@ static bool wants_cleanup(tok_string s)
     return false;
 }
 
-static lath_status cleanup(arena *mem, tok_string *s, lath_error *err)
+lath_status tok_decoder_cleanup(arena *mem, tok_string *s, lath_error *err)
 {
     if (!wants_cleanup(*s)) return LATH_OK;
     char *p = arena_strdup(mem, s->s, s->n); /* every replacement makes it shorter or keeps its length: done in place */
@@ -66,7 +66,7 @@ static lath_status run_wordpiece(const tok_decoder *d, arena *mem, tok_string *v
             memcpy(s + 1, v[i].s, v[i].n);
             v[i] = (tok_string){s, v[i].n + 1};
         }
-        if (d->wordpiece.cleanup) TRY(cleanup(mem, &v[i], err));
+        if (d->wordpiece.cleanup) TRY(tok_decoder_cleanup(mem, &v[i], err));
     }
     return LATH_OK;
 }
@@ -90,8 +90,23 @@ lath_status tok_decoder_wordpiece(tok_load *l, const json_value *v, tok_decoder 
     return LATH_OK;
 }
 
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* As the reference reads it: two hexadecimal digits, or one behind a plus sign. */
+int tok_decoder_byte(tok_string token)
+{
+    if (token.n != 6 || memcmp(token.s, "<0x", 3) != 0 || token.s[5] != '>') return -1;
+    int high = token.s[3] == '+' ? 0 : hex_digit(token.s[3]), low = hex_digit(token.s[4]);
+    return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
 /* What stands for an id in decoding: the normalized form of an added token that is matched in normalized text. */
-static tok_string text_of(const tok *t, int32_t id)
+tok_string tok_decoder_text(const tok *t, int32_t id)
 {
     tok_string s = {NULL, 0};
     for (size_t i = 0; t->added.patterns_differ && i < t->added.n; i++) {
@@ -101,14 +116,49 @@ static tok_string text_of(const tok *t, int32_t id)
     return s;
 }
 
+static bool is_special_text(const tok *t, tok_string s)
+{
+    return s.n && t->added.special_first[(uint8_t)s.s[0]] && map_find(&t->added.special, s.s, s.n, NULL);
+}
+
+static lath_status no_token(int32_t id, size_t at, lath_error *err)
+{
+    return err_set(err, LATH_ERR_INPUT, "id %d (position %zu) is no token", (int)id, at);
+}
+
+enum { AHEAD_TEXT = 6, AHEAD_ID = 12 };
+
+/* Vocabularies are larger than caches: asks early for where the text of a token is, then for the text. */
+static void look_ahead(const tok_vocab *v, const int32_t *ids, size_t n, size_t i)
+{
+    if (i + AHEAD_ID >= n) return;
+    uint32_t far = (uint32_t)ids[i + AHEAD_ID], near = (uint32_t)ids[i + AHEAD_TEXT];
+    if (far < v->n_ids) __builtin_prefetch(&v->by_id[far]);
+    if (near < v->n_ids) __builtin_prefetch(v->text.data + v->by_id[near].at);
+}
+
+/* Token by token, into out at once. */
+static lath_status decode_each(const tok *t, const int32_t *ids, size_t n, bool skip_special, buf *out, lath_error *err)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++) {
+        look_ahead(&t->vocab, ids, n, i);
+        tok_string s = tok_decoder_text(t, ids[i]);
+        if (!s.s) return no_token(ids[i], i, err);
+        if (skip_special && is_special_text(t, s)) continue;
+        t->decoder.put(&t->decoder, s, k++, out);
+    }
+    return buf_status(out, err);
+}
+
 static lath_status gather(const tok *t, const int32_t *ids, size_t n, bool skip_special, tok_string *v, size_t *n_out,
                           lath_error *err)
 {
     *n_out = 0;
     for (size_t i = 0; i < n; i++) {
-        tok_string s = text_of(t, ids[i]);
-        if (!s.s) return err_set(err, LATH_ERR_INPUT, "id %d (position %zu) is no token", (int)ids[i], i);
-        if (skip_special && map_find(&t->added.special, s.s, s.n, NULL)) continue;
+        tok_string s = tok_decoder_text(t, ids[i]);
+        if (!s.s) return no_token(ids[i], i, err);
+        if (skip_special && is_special_text(t, s)) continue;
         v[(*n_out)++] = s;
     }
     return LATH_OK;
@@ -117,6 +167,7 @@ static lath_status gather(const tok *t, const int32_t *ids, size_t n, bool skip_
 lath_status tok_decode(const tok *t, const int32_t *ids, size_t n, bool skip_special, buf *out, lath_error *err)
 {
     if (n == 0) return LATH_OK;
+    if (t->decoder.put) return decode_each(t, ids, n, skip_special, out, err);
     lath_status st = LATH_OK;
     arena mem;
     arena_init(&mem, t->alloc);

@@ -56,6 +56,7 @@ void tok_encoding_release(const tok *t, tok_encoding *e)
 typedef struct pipe {
     tok_text text; /* raw for the first split, normalized for the second */
     bool parse_special;
+    bool cut_forged; /* see tok_encode_text */
 } pipe;
 
 static lath_status emit_added(tok_work *w, const tok_text *t, size_t b, size_t e, const tok_added_token *token)
@@ -68,22 +69,42 @@ static lath_status encode_plain(tok_work *w, tok_text t)
 {
     w->spans.n = 0;
     TRY(tok_spans_push(w, &w->spans, 0, t.n));
+    w->pair = 2;
     if (w->t->splitter.run) TRY(w->t->splitter.run(&w->t->splitter, w, &t));
     return w->t->model.run(&w->t->model, w, &t);
+}
+
+/* The same with a cut behind the first character of every spelling of a special token that the model knows: it never sees
+ * one in a piece. */
+static lath_status encode_cut(tok_work *w, tok_text t)
+{
+    const tok_trie *trie = &w->t->added.forged;
+    size_t done = 0;
+    for (size_t i = tok_trie_next(trie, t.s, 0, t.n); i < t.n; i = tok_trie_next(trie, t.s, i, t.n)) {
+        int32_t index;
+        size_t len = tok_trie_longest(trie, t.s + i, t.n - i, &index);
+        for (i++; i < t.n && ((uint8_t)t.s[i] & 0xC0) == 0x80;) i++;
+        if (len == 0 || i == t.n) continue;
+        TRY(encode_plain(w, tok_text_slice(&t, done, i)));
+        done = i;
+    }
+    return done < t.n ? encode_plain(w, tok_text_slice(&t, done, t.n)) : LATH_OK;
 }
 
 static lath_status on_normalized(tok_work *w, void *ctx, size_t b, size_t e, const tok_added_token *token)
 {
     const pipe *p = ctx;
     if (token) return emit_added(w, &p->text, b, e, token);
-    return encode_plain(w, tok_text_slice(&p->text, b, e));
+    tok_text t = tok_text_slice(&p->text, b, e);
+    return p->cut_forged ? encode_cut(w, t) : encode_plain(w, t);
 }
 
 static lath_status on_raw(tok_work *w, void *ctx, size_t b, size_t e, const tok_added_token *token)
 {
     const pipe *p = ctx;
     if (token) return emit_added(w, &p->text, b, e, token);
-    pipe inner = {tok_text_slice(&p->text, b, e), p->parse_special};
+    pipe inner = {tok_text_slice(&p->text, b, e), p->parse_special, p->cut_forged};
+    w->pair = 0;
     TRY(tok_normalize(w->t, w, &inner.text));
     if (inner.text.n == 0) return LATH_OK;
     const tok_added *a = &w->t->added;
@@ -135,12 +156,53 @@ static size_t texts_of(const tok_piece *v, size_t n)
     return k;
 }
 
-static lath_status encode_text(const tok *t, arena *scratch, const char *text, size_t n, bool parse_special,
-                               tok_encoding *out, lath_error *err)
+static bool has_forged(const tok_added *a, const tok_encoding *e, size_t from)
+{
+    for (size_t i = from; i < e->n; i++) {
+        if (a->is_forged[e->ids[i] / 64] >> e->ids[i] % 64 & 1) return true;
+    }
+    return false;
+}
+
+/* Special tokens of one character cannot be cut: unknown. */
+static void replace_forged(const tok *t, tok_encoding *e, size_t from)
+{
+    size_t n = from;
+    for (size_t i = from; i < e->n; i++) {
+        bool forged = t->added.is_forged[e->ids[i] / 64] >> e->ids[i] % 64 & 1;
+        if (forged && t->unk < 0) continue;
+        e->ids[n] = forged ? t->unk : e->ids[i];
+        e->offsets[2 * n] = e->offsets[2 * i];
+        e->offsets[2 * n + 1] = e->offsets[2 * i + 1];
+        n++;
+    }
+    e->n = n;
+}
+
+/* Without special tokens parsed, a model that has them among its own (Unigram) may still come to their ids. The reference
+ * leaves it at that; here such a text is encoded again, with those spellings cut. */
+lath_status tok_encode_text(const tok *t, arena *scratch, const char *text, size_t n, bool parse_special,
+                            tok_encoding *out, lath_error *err)
 {
     tok_work w = {.t = t, .scratch = scratch, .out = out, .err = err};
-    pipe p = {{.s = text, .n = n}, parse_special};
-    return tok_added_split(&t->added, &t->added.raw, text, n, parse_special, on_raw, &w, &p);
+    pipe p = {{.s = text, .n = n}, parse_special, false};
+    size_t from = out->n;
+    TRY(tok_added_split(&t->added, &t->added.raw, text, n, parse_special, on_raw, &w, &p));
+    if (!parse_special && t->added.n_forged && has_forged(&t->added, out, from)) {
+        out->n = from;
+        p.cut_forged = true;
+        TRY(tok_added_split(&t->added, &t->added.raw, text, n, parse_special, on_raw, &w, &p));
+        replace_forged(t, out, from);
+    }
+    return LATH_OK;
+}
+
+lath_status tok_check_text(const char *text, size_t n, lath_error *err)
+{
+    if (n > TEXT_MOST) return err_set(err, LATH_ERR_LIMIT, "a text of %zu bytes is over the limit of 1 GiB", n);
+    size_t bad = utf8_first_invalid(text, n);
+    if (bad < n) return err_set(err, LATH_ERR_INPUT, "byte %zu is not valid UTF-8", bad);
+    return LATH_OK;
 }
 
 /* added: tokens of the template, which a limit must leave room for. */
@@ -151,10 +213,7 @@ static lath_status check_input(const char *text, size_t n, const tok_encode_opti
         return err_set(err, LATH_ERR_USAGE, "a limit of %lld tokens is less than the %zu of the template",
                        (long long)opts->max_tokens, added);
     }
-    if (n > TEXT_MOST) return err_set(err, LATH_ERR_LIMIT, "a text of %zu bytes is over the limit of 1 GiB", n);
-    size_t bad = utf8_first_invalid(text, n);
-    if (bad < n) return err_set(err, LATH_ERR_INPUT, "byte %zu is not valid UTF-8", bad);
-    return LATH_OK;
+    return tok_check_text(text, n, err);
 }
 
 lath_status tok_encode(const tok *t, arena *scratch, const char *text, size_t n, const tok_encode_options *opts,
@@ -170,7 +229,8 @@ lath_status tok_encode(const tok *t, arena *scratch, const char *text, size_t n,
 
     if (lead > out->capacity) TRY(tok_encoding_grow(t->alloc, out, lead, err));
     out->n = lead;
-    TRY(encode_text(t, scratch, text, n, opts->parse_special, out, err));
+    TRY(tok_encode_text(t, scratch, text, n, opts->parse_special, out, err));
+    if (t->template.trim) tok_trim_offsets(t, text, out->ids + lead, out->offsets + 2 * lead, out->n - lead);
     size_t n_text = out->n - lead, keep = n_text;
     if (opts->max_tokens > 0 && n_text + added > (size_t)opts->max_tokens) keep = (size_t)opts->max_tokens - added;
     if (texts > 1) keep = keep < n_text ? keep / texts : n_text;

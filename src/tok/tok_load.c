@@ -3,9 +3,11 @@
  * one and never make a tree. Everything else is a small tree, from which each component is read by the loader that
  * tok_types.def names.
  */
-#include "tok/tok_parts.h"
-
 #include "base/file.h"
+#include "tok/tok_bpe.h"
+#include "tok/tok_regex.h"
+#include "tok/tok_spm.h"
+#include "tok/tok_unigram.h"
 
 enum { JSON_MOST = 1 << 30 };
 
@@ -147,12 +149,12 @@ lath_status tok_load_splitter(tok_load *l, const json_value *v, tok_splitter *ou
     LOAD_COMPONENT(splitters, "pre_tokenizer");
 }
 
-static lath_status load_template(tok_load *l, const json_value *v, tok_template *out)
+lath_status tok_load_template(tok_load *l, const json_value *v, tok_template *out)
 {
     LOAD_COMPONENT(templates, "post_processor");
 }
 
-static lath_status load_decoder(tok_load *l, const json_value *v, tok_decoder *out)
+lath_status tok_load_decoder(tok_load *l, const json_value *v, tok_decoder *out)
 {
     LOAD_COMPONENT(decoders, "decoder");
 }
@@ -176,13 +178,42 @@ static lath_status load_model(tok_load *l, const json_value *v)
     for (size_t i = 0; i < COUNT(models); i++) {
         if (strcmp(models[i].name, type) != 0) continue;
         const json_value *vocab = json_get(v, "vocab");
-        if (!vocab || vocab->kind != JSON_OBJECT)
-            return TOK_FAIL(l, vocab ? vocab : v, LATH_ERR_FORMAT, "model.vocab: want an object of tokens and ids");
-        lath_status st = tok_vocab_build(&l->t->vocab, false, l->err);
+        bool list = strcmp(type, "Unigram") == 0;
+        if (!vocab || vocab->kind != (list ? JSON_ARRAY : JSON_OBJECT))
+            return TOK_FAIL(l, vocab ? vocab : v, LATH_ERR_FORMAT, "model.vocab: want %s",
+                            list ? "a list of pieces and scores" : "an object of tokens and ids");
+        lath_status st = tok_vocab_build(&l->t->vocab, list ? TOK_TWICE_LISTED : TOK_TWICE_ERROR, l->err);
         if (st != LATH_OK) return tok_load_wrap(l, vocab, err_wrap(l->err, st, "model.vocab"));
         return models[i].load(l, v, &l->t->model);
     }
     return unknown_type(l, v, "model", type);
+}
+
+/* The id of "unk_token" or "unk_id", whatever the model. */
+static lath_status find_unk(tok_load *l, const json_value *model)
+{
+    const json_value *name = json_get(model, "unk_token");
+    int64_t id = -1;
+    if (name && name->kind == JSON_STRING) id = tok_vocab_find(&l->t->vocab, name->u.string.data, name->u.string.len);
+    if (json_present(json_get(model, "unk_id")))
+        TRY(json_get_int(model, "unk_id", l->name, 0, INT32_MAX, &id, l->err));
+    l->t->unk = (int32_t)id;
+    return LATH_OK;
+}
+
+/* An entry of a list: [piece, score]. */
+static lath_status on_piece(tok_load *l, const json_value *item, lath_error *err)
+{
+    size_t id = l->scores.len / sizeof(double);
+    const json_value *piece = item->kind == JSON_ARRAY && item->u.items.count == 2 ? item->u.items.first : NULL;
+    const json_value *score = piece ? piece->next : NULL;
+    if (!piece || piece->kind != JSON_STRING || (score->kind != JSON_INT && score->kind != JSON_REAL))
+        return TOK_FAIL(l, item, LATH_ERR_FORMAT, "model.vocab: entry %zu: want [piece, score]", id);
+    double value = score->kind == JSON_INT ? (double)score->u.integer : score->u.real;
+    buf_append(&l->scores, &value, sizeof(value));
+    TRY(buf_status(&l->scores, err));
+    if (id >= INT32_MAX) return TOK_FAIL(l, item, LATH_ERR_LIMIT, "model.vocab: too many entries");
+    return tok_vocab_add(&l->t->vocab, piece->u.string.data, piece->u.string.len, (int32_t)id, err);
 }
 
 /* The tap: one entry of model.vocab. An array is Unigram's; which model it is is known only when all of the file is
@@ -192,7 +223,7 @@ static lath_status on_vocab(void *ctx, const json_value *item, lath_error *err)
     tok_load *l = ctx;
     if (!item->key) {
         l->vocab_is_array = true;
-        return LATH_OK;
+        return on_piece(l, item, err);
     }
     if (item->kind != JSON_INT)
         return TOK_FAIL(l, item, LATH_ERR_FORMAT, "model.vocab: token \"%.80s\": want an id", item->key);
@@ -201,6 +232,12 @@ static lath_status on_vocab(void *ctx, const json_value *item, lath_error *err)
                         (long long)item->u.integer);
     }
     return tok_vocab_add(&l->t->vocab, item->key, item->key_len, (int32_t)item->u.integer, err);
+}
+
+/* The tap of model.merges. */
+static lath_status on_merge(void *ctx, const json_value *item, lath_error *err)
+{
+    return tok_bpe_on_merge(ctx, item, err);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- open */
@@ -213,12 +250,14 @@ static lath_status load_parts(tok_load *l, const json_value *root)
     if (version && !json_is_string(version, "1.0"))
         return TOK_FAIL(l, version, LATH_ERR_UNSUPPORTED, "\"version\" is not \"1.0\"");
     TRY(load_model(l, json_get(root, "model")));
+    TRY(find_unk(l, json_get(root, "model")));
     if (json_present(v = json_get(root, "normalizer"))) TRY(tok_load_normalizer(l, v, &t->normalizer));
     TRY(tok_added_load(l, json_get(root, "added_tokens")));
     if (json_present(v = json_get(root, "pre_tokenizer"))) TRY(tok_load_splitter(l, v, &t->splitter));
-    if (json_present(v = json_get(root, "post_processor"))) TRY(load_template(l, v, &t->template));
-    if (json_present(v = json_get(root, "decoder"))) TRY(load_decoder(l, v, &t->decoder));
-    return LATH_OK;
+    if (json_present(v = json_get(root, "post_processor"))) TRY(tok_load_template(l, v, &t->template));
+    if (json_present(v = json_get(root, "decoder"))) TRY(tok_load_decoder(l, v, &t->decoder));
+    tok_unigram_fuse(t);
+    return tok_bpe_fuse(l);
 }
 
 static lath_status create(const lath_allocator *alloc, tok **out, lath_error *err)
@@ -226,6 +265,7 @@ static lath_status create(const lath_allocator *alloc, tok **out, lath_error *er
     tok *t = alloc_zero(alloc, sizeof(*t));
     if (!t) return err_nomem(err, sizeof(*t));
     t->alloc = alloc;
+    t->unk = -1;
     arena_init(&t->mem, alloc);
     tok_vocab_init(&t->vocab, alloc);
     map_init(&t->added.by_content, alloc);
@@ -243,8 +283,10 @@ static lath_status open_json(const lath_allocator *alloc, const char *name, cons
     lath_status st = create(alloc, &t, err);
     if (st != LATH_OK) return st;
     tok_load l = {.t = t, .name = name, .err = err};
-    json_tap tap = {"model.vocab", on_vocab, &l};
-    json_options opts = {.max_bytes = JSON_MOST, .taps = &tap, .n_taps = 1};
+    buf_init(&l.scores, alloc, JSON_MOST);
+    buf_init(&l.merges, alloc, JSON_MOST);
+    json_tap taps[] = {{"model.vocab", on_vocab, &l}, {"model.merges", on_merge, &l}};
+    json_options opts = {.max_bytes = JSON_MOST, .taps = taps, .n_taps = 2};
     json_value *root = NULL;
     arena tree;
     arena_init(&tree, alloc);
@@ -253,6 +295,8 @@ static lath_status open_json(const lath_allocator *alloc, const char *name, cons
     *out = t;
     t = NULL;
 done:
+    buf_deinit(&l.scores);
+    buf_deinit(&l.merges);
     arena_deinit(&tree);
     tok_close(t);
     return st;
@@ -280,6 +324,51 @@ static lath_status open_vocab_txt(const lath_allocator *alloc, const char *dir, 
     return st;
 }
 
+/* dir's tokenizer_config.json, NULL where there is none. */
+static lath_status load_config(arena *tree, const char *dir, json_value **out, lath_error *err)
+{
+    buf path;
+    *out = NULL;
+    buf_init(&path, tree->alloc, 1 << 16);
+    file_join(&path, dir, "tokenizer_config.json");
+    lath_status st = buf_status(&path, err);
+    if (st == LATH_OK && file_is_regular(buf_cstr(&path))) st = json_load(tree, path.data, NULL, out, err);
+    buf_deinit(&path);
+    return st;
+}
+
+/* A SentencePiece file, by way of the tokenizer.json that it stands for. */
+static lath_status open_spm(const lath_allocator *alloc, const char *dir, const char *path, tok **out, lath_error *err)
+{
+    lath_status st;
+    file_map file = {0};
+    json_value *config;
+    arena tree;
+    buf json;
+    arena_init(&tree, alloc);
+    buf_init(&json, alloc, JSON_MOST);
+    TRY_DONE(file_map_open(&file, alloc, path, FILE_COPY, err));
+    TRY_DONE(load_config(&tree, dir, &config, err));
+    TRY_DONE(tok_spm_to_json(alloc, path, (const char *)file.data, file.size, config, &json, err));
+    st = open_json(alloc, path, json.data, json.len, out, err);
+done:
+    buf_deinit(&json);
+    arena_deinit(&tree);
+    file_map_close(&file);
+    return st;
+}
+
+/* true: path is the first of the names that dir has. */
+static bool find_file(buf *path, const char *dir, const char *const *names)
+{
+    for (; *names; names++) {
+        buf_clear(path);
+        file_join(path, dir, *names);
+        if (!path->failed && file_is_regular(buf_cstr(path))) return true;
+    }
+    return false;
+}
+
 lath_status tok_open_dir(const lath_allocator *alloc, const char *dir, tok **out, lath_error *err)
 {
     lath_status st = LATH_OK;
@@ -290,6 +379,11 @@ lath_status tok_open_dir(const lath_allocator *alloc, const char *dir, tok **out
     TRY_DONE(buf_status(&path, err));
     if (file_is_regular(buf_cstr(&path))) {
         st = open_json(alloc, path.data, NULL, 0, out, err);
+        goto done;
+    }
+    static const char *const spm[] = {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model", NULL};
+    if (find_file(&path, dir, spm)) {
+        st = open_spm(alloc, dir, path.data, out, err);
         goto done;
     }
     buf_clear(&path);
@@ -309,7 +403,9 @@ void tok_close(tok *t)
 {
     if (!t) return;
     tok_added_deinit(&t->added);
+    if (t->model.deinit) t->model.deinit(&t->model);
     tok_vocab_deinit(&t->vocab);
+    tok_regex_release(t);
     arena_deinit(&t->mem);
     alloc_release(t->alloc, t, sizeof(*t));
 }
@@ -321,7 +417,8 @@ const lath_allocator *tok_allocator(const tok *t) { return t->alloc; }
 size_t tok_private_bytes(const tok *t)
 {
     size_t maps = t->added.by_content.n_slots + t->added.special.n_slots;
-    return sizeof(*t) + t->mem.total + tok_vocab_bytes(&t->vocab) + maps * sizeof(map_slot);
+    size_t model = t->model.bytes ? t->model.bytes(&t->model) : 0;
+    return sizeof(*t) + t->mem.total + tok_vocab_bytes(&t->vocab) + model + maps * sizeof(map_slot);
 }
 
 int32_t tok_size(const tok *t) { return (int32_t)t->vocab.n_ids; }

@@ -18,7 +18,7 @@ enum { CHUNK = 16, CHAR_MOST = 2 + UNI_NFD_MAX * UNI_LOWER_MAX * 4 /* bytes that
 
 lath_status tok_textbuf_take(tok_work *w, size_t want, uint32_t base, tok_textbuf **out)
 {
-    tok_textbuf *b = &w->bufs[w->next_buf];
+    tok_textbuf *b = &w->bufs[w->pair + w->next_buf];
     w->next_buf = !w->next_buf;
     b->n = 0;
     b->aligned = false;

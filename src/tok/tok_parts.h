@@ -59,8 +59,10 @@ typedef struct tok_spans {
 typedef struct tok_work {
     const tok *t;
     arena *scratch;
-    tok_textbuf bufs[2]; /* a normalizer reads what is in one and writes the other */
-    int next_buf;
+    /* A normalizer reads what is in one buffer of the first pair and writes the other. Splitters that change text do
+     * the same with the second pair: what was normalized is read again for the next piece. */
+    tok_textbuf bufs[4];
+    int pair, next_buf; /* the pair is 0 or 2 */
     tok_spans spans;   /* the words of the segment in hand */
     tok_spans spare;   /* what the next splitter writes */
     tok_spans matches; /* of splitters that need them */
@@ -117,6 +119,7 @@ struct tok_normalizer {
         uint32_t mask;       /* flags that make a character need more than copying */
         uint16_t ascii[256]; /* the byte that an ASCII byte becomes, or TOK_ASCII_SLOW */
     } pass;
+    const void *param; /* of normalizers in their own files */
     const tok_normalizer *items; /* [n_items] of a sequence */
     size_t n_items;
 };
@@ -136,6 +139,7 @@ struct tok_splitter {
     lath_status (*run)(const tok_splitter *p, tok_work *w, tok_text *t);
     uint8_t ascii[256]; /* class of a byte: see tok_split.c */
     tok_split_kind behavior;
+    const void *param; /* of splitters in their own files */
     const tok_splitter *items; /* [n_items] of a sequence */
     size_t n_items;
 };
@@ -144,6 +148,9 @@ typedef struct tok_model tok_model;
 struct tok_model {
     /* Emits the tokens of w->spans of t. */
     lath_status (*run)(const tok_model *m, tok_work *w, const tok_text *t);
+    const void *param;                       /* of models in their own files */
+    void (*deinit)(tok_model *m);            /* NULL: all its memory is of the tokenizer's arena */
+    size_t (*bytes)(const tok_model *model); /* of what deinit releases */
     struct {
         int32_t unk;
         const char *prefix;
@@ -161,27 +168,48 @@ typedef struct tok_piece {
     size_t n_ids;
 } tok_piece;
 
+typedef struct tok_trim tok_trim; /* tok_template_byte.c */
+
 typedef struct tok_template {
     const tok_piece *single, *pair; /* NULL: no template of that kind */
     size_t n_single, n_pair;
     size_t n_added, n_added_pair; /* tokens that they add */
     bool types_always;            /* type ids of the text are the template's even when its tokens are not wanted */
+    bool types_of_rest;           /* overflowing parts of a text have the template's type ids with its tokens (Roberta) */
+    const tok_trim *trim;         /* spaces at the ends of tokens go out of the offsets; NULL: they stay */
 } tok_template;
 
-typedef struct tok_string {
-    const char *s;
-    size_t n;
-} tok_string;
+/* How a decoder works when tokens come one by one (tok_stream.c). */
+typedef enum tok_stream_kind {
+    TOK_STREAM_EACH = 0,      /* each token by itself, one for one; only whether it is the first one matters */
+    TOK_STREAM_PREVIOUS,      /* as EACH, but a token may go, and the token before it matters (CTC) */
+    TOK_STREAM_LAST,          /* one for one; whether it is the last one matters (BPEDecoder) */
+    TOK_STREAM_FUSE,          /* all become one token */
+    TOK_STREAM_BYTE_LEVEL,    /* all become one token, whose characters stand for bytes */
+    TOK_STREAM_BYTE_FALLBACK, /* tokens <0xE4> stand for bytes */
+    TOK_STREAM_STRIP,         /* EACH that is the Strip decoder */
+    TOK_STREAM_SEQUENCE
+} tok_stream_kind;
 
 typedef struct tok_decoder tok_decoder;
 struct tok_decoder {
+    tok_stream_kind stream;
     /* Changes the texts of tokens in place (new bytes are of mem); what is left is put together without anything
      * between. */
     lath_status (*run)(const tok_decoder *d, arena *mem, tok_string *v, size_t *n, lath_error *err);
+    /* Appends what the i-th token of all becomes; NULL where a token is not decoded by itself. */
+    void (*put)(const tok_decoder *d, tok_string token, size_t i, buf *out);
+    const void *param; /* of decoders in their own files */
     struct {
         tok_string prefix;
         bool cleanup;
     } wordpiece;
+    struct {
+        tok_string content; /* one character */
+        size_t start, stop; /* most characters that go at each end */
+    } strip;
+    const tok_decoder *items; /* [n_items] of a sequence */
+    size_t n_items;
 };
 
 typedef struct tok_added_token {
@@ -195,10 +223,14 @@ typedef struct tok_added {
     size_t n;
     map by_content;  /* content -> id */
     map special;     /* contents of special tokens */
+    bool special_first[256]; /* bytes that they begin with */
     map by_id;       /* id -> index in v, while loading */
     int32_t next_id; /* of the next token that the vocabulary does not have */
     tok_trie raw, normalized;
     bool patterns_differ; /* some pattern is not its content */
+    tok_trie forged;      /* contents of special tokens that the model could give for text, too */
+    size_t n_forged;      /* how many they are; the unknown token does not count */
+    uint64_t *is_forged;  /* [n_ids / 64 + 1] bits of their ids, when there are any */
 } tok_added;
 
 struct tok {
@@ -211,7 +243,27 @@ struct tok {
     tok_template template;
     tok_decoder decoder; /* run == NULL: tokens are joined by a space */
     tok_added added;
+    struct tok_regex *regexes; /* tok_regex.h */
+    int32_t unk;               /* the model's unknown token, -1: none */
 };
+
+/* Appends the tokens of a text to out->ids and out->offsets; the template is put around them and offsets are trimmed
+ * afterwards. */
+lath_status tok_encode_text(const tok *t, arena *scratch, const char *text, size_t n, bool parse_special,
+                            tok_encoding *out, lath_error *err);
+/* For templates with `trim`: the n tokens of one text. */
+void tok_trim_offsets(const tok *t, const char *text, const int32_t *ids, uint32_t *offsets, size_t n);
+/* LATH_ERR_INPUT, _LIMIT. */
+lath_status tok_check_text(const char *text, size_t n, lath_error *err);
+
+/* The byte that a token of byte fallback ("<0xE4>") stands for, -1 for other tokens. */
+int tok_decoder_byte(tok_string token);
+/* The clean-up of the WordPiece decoder: spaces before punctuation and contractions. New bytes are of mem. */
+lath_status tok_decoder_cleanup(arena *mem, tok_string *s, lath_error *err);
+/* Every `what` in s becomes `with`; an empty one stands between all characters. */
+lath_status tok_replace_all(arena *mem, tok_string *s, tok_string what, tok_string with, lath_error *err);
+/* What stands for an id in decoding; s == NULL: it is no token. */
+tok_string tok_decoder_text(const tok *t, int32_t id);
 
 lath_status tok_normalize(const tok *t, tok_work *w, tok_text *text);
 /* Added tokens in text: calls for each piece in order; token is NULL for text between. Pieces are never empty. */
@@ -225,6 +277,9 @@ typedef struct tok_load {
     tok *t;
     const char *name; /* of the file, leads messages */
     bool vocab_is_array;
+    buf merges; /* of BPE, until the vocabulary is there (tok_bpe_load.c) */
+    size_t n_merges;
+    buf scores; /* f64 of the entries of a vocabulary that is an array, in order */
     lath_error *err;
 } tok_load;
 
@@ -242,6 +297,8 @@ void *tok_load_array(tok_load *l, size_t count, size_t size);
 
 lath_status tok_load_normalizer(tok_load *l, const json_value *v, tok_normalizer *out);
 lath_status tok_load_splitter(tok_load *l, const json_value *v, tok_splitter *out);
+lath_status tok_load_template(tok_load *l, const json_value *v, tok_template *out);
+lath_status tok_load_decoder(tok_load *l, const json_value *v, tok_decoder *out);
 
 #define TOK_NORMALIZER(name, fn) lath_status fn(tok_load *l, const json_value *v, tok_normalizer *out);
 #define TOK_PRE_TOKENIZER(name, fn) lath_status fn(tok_load *l, const json_value *v, tok_splitter *out);
@@ -260,8 +317,18 @@ void tok_norm_bert_init(tok_normalizer *n, bool clean, bool cjk, bool strip, boo
 void tok_split_bert_init(tok_splitter *p);
 lath_status tok_wordpiece_init(tok_load *l, const json_value *at, tok_string unk, tok_string prefix, size_t max_chars,
                                tok_model *out);
+/* "cls": ["[CLS]", 101] */
+lath_status tok_template_load_pair(tok_load *l, const json_value *v, const char *key, int32_t *id);
+lath_status tok_template_roberta_init(tok_load *l, int32_t cls, int32_t sep, tok_template *out);
 lath_status tok_template_bert_init(tok_load *l, int32_t cls, int32_t sep, tok_template *out);
 void tok_decoder_wordpiece_init(tok_decoder *d, tok_string prefix, bool cleanup);
+/* n is a Replace of one string by another. */
+bool tok_norm_replaces(const tok_normalizer *n, tok_string *what, tok_string *with);
+void tok_norm_prepend_init(tok_normalizer *out, const tok_string *what);
+void tok_decoder_byte_fallback_init(tok_decoder *out);
+void tok_decoder_fuse_init(tok_decoder *out);
+void tok_decoder_strip_init(tok_decoder *out, tok_string content, size_t start, size_t stop);
+void tok_decoder_sequence_init(tok_decoder *out, const tok_decoder *items, size_t n);
 
 /* Added tokens, after vocabulary and normalizer. add may be called with the same content again: flags are replaced. */
 lath_status tok_added_init(tok_load *l, size_t most);

@@ -40,6 +40,24 @@ lath_status tok_template_bert_init(tok_load *l, int32_t cls, int32_t sep, tok_te
     return LATH_OK;
 }
 
+/* A pair has two separators in the middle; all types are 0. */
+lath_status tok_template_roberta_init(tok_load *l, int32_t cls, int32_t sep, tok_template *out)
+{
+    tok_piece *one, *two;
+    TRY(new_pieces(l, 3, &one));
+    TRY(new_pieces(l, 6, &two));
+    TRY(one_id(l, cls, &one[0], 0));
+    one[1] = (tok_piece){.sequence = 'A'};
+    TRY(one_id(l, sep, &one[2], 0));
+    memcpy(two, one, 3 * sizeof(*one));
+    two[3] = one[2];
+    two[4] = (tok_piece){.sequence = 'B'};
+    two[5] = one[2];
+    *out = (tok_template){.single = one, .pair = two, .n_single = 3, .n_pair = 6, .n_added = 2, .n_added_pair = 4};
+    out->types_always = out->types_of_rest = true;
+    return LATH_OK;
+}
+
 /* An id of a template: a token of the vocabulary or an added one. */
 static lath_status load_id(tok_load *l, const json_value *v, const char *name, int32_t *out)
 {
@@ -53,7 +71,7 @@ static lath_status load_id(tok_load *l, const json_value *v, const char *name, i
 }
 
 /* "sep": ["[SEP]", 102] */
-static lath_status load_pair(tok_load *l, const json_value *v, const char *key, int32_t *id)
+lath_status tok_template_load_pair(tok_load *l, const json_value *v, const char *key, int32_t *id)
 {
     const json_value *p = json_get(v, key);
     if (!p || p->kind != JSON_ARRAY || p->u.items.count != 2 || p->u.items.first->kind != JSON_STRING) {
@@ -67,8 +85,8 @@ lath_status tok_template_bert(tok_load *l, const json_value *v, tok_template *ou
     static const char *const known[] = {"type", "sep", "cls", NULL};
     int32_t cls, sep;
     TRY(tok_load_fields(l, v, "post_processor", known));
-    TRY(load_pair(l, v, "cls", &cls));
-    TRY(load_pair(l, v, "sep", &sep));
+    TRY(tok_template_load_pair(l, v, "cls", &cls));
+    TRY(tok_template_load_pair(l, v, "sep", &sep));
     return tok_template_bert_init(l, cls, sep, out);
 }
 

@@ -107,14 +107,16 @@ static tok_vocab_slot *slot_of(const tok_vocab *v, const entry *e, size_t len)
     }
 }
 
-static lath_status insert(tok_vocab *v, const entry *e, size_t len, bool last_wins, lath_error *err)
+static lath_status insert(tok_vocab *v, const entry *e, size_t len, tok_vocab_twice twice, lath_error *err)
 {
     const char *text = v->text.data + e->at;
     tok_vocab_slot *s = slot_of(v, e, len);
     if (s->at != 0) {
-        if (!last_wins) return err_set(err, LATH_ERR_FORMAT, "token \"%.80s\" is there twice", text);
-        v->by_id[s->id].at = 0;
-        v->count--;
+        if (twice == TOK_TWICE_ERROR) return err_set(err, LATH_ERR_FORMAT, "token \"%.80s\" is there twice", text);
+        if (twice == TOK_TWICE_LAST) {
+            v->by_id[s->id].at = 0;
+            v->count--;
+        }
     }
     tok_vocab_text *name = &v->by_id[e->id];
     if (name->at != 0) {
@@ -128,7 +130,7 @@ static lath_status insert(tok_vocab *v, const entry *e, size_t len, bool last_wi
     return LATH_OK;
 }
 
-lath_status tok_vocab_build(tok_vocab *v, bool last_wins, lath_error *err)
+lath_status tok_vocab_build(tok_vocab *v, tok_vocab_twice twice, lath_error *err)
 {
     if (v->count == 0) return err_set(err, LATH_ERR_FORMAT, "the vocabulary is empty");
     size_t n = v->count, len;
@@ -143,7 +145,7 @@ lath_status tok_vocab_build(tok_vocab *v, bool last_wins, lath_error *err)
     TRY(allocate(v, err));
     for (size_t i = 0; i < n; i++) {
         entry e = entry_at(v, i, n, &len);
-        TRY(insert(v, &e, len, last_wins, err));
+        TRY(insert(v, &e, len, twice, err));
     }
     buf_deinit(&v->pending);
     buf_init(&v->pending, v->alloc, 0);

@@ -44,9 +44,12 @@ void tok_vocab_init(tok_vocab *v, const lath_allocator *alloc);
 void tok_vocab_deinit(tok_vocab *v);
 /* Copies s. id >= 0. */
 lath_status tok_vocab_add(tok_vocab *v, const char *s, size_t len, int32_t id, lath_error *err);
-/* last_wins: a string that comes twice has its last id (vocab.txt), else it is an error, as is an id that is given
- * twice or that is so far beyond the number of tokens that the file must be damaged. */
-lath_status tok_vocab_build(tok_vocab *v, bool last_wins, lath_error *err);
+/* A string that comes twice is an error, or has its last id, its other ids having no text (vocab.txt) or keeping it
+ * (lists of pieces). */
+typedef enum tok_vocab_twice { TOK_TWICE_ERROR, TOK_TWICE_LAST, TOK_TWICE_LISTED } tok_vocab_twice;
+/* An error is also an id that is given twice or that is so far beyond the number of tokens that the file must be
+ * damaged. */
+lath_status tok_vocab_build(tok_vocab *v, tok_vocab_twice twice, lath_error *err);
 /* Gives `id` this text for tok_vocab_get (an added token); look-ups by text are not changed. */
 lath_status tok_vocab_name(tok_vocab *v, int32_t id, const char *s, size_t len, lath_error *err);
 /* -1 when absent. */

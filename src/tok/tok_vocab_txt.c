@@ -24,7 +24,7 @@ static lath_status read_lines(tok_load *l, const buf *text)
         while (n && uni_flags(uni_before(s, n, &len)) & UNI_SPACE) n -= len;
         TRY(tok_vocab_add(&l->t->vocab, s, n, (int32_t)line, l->err));
     }
-    lath_status st = tok_vocab_build(&l->t->vocab, true, l->err);
+    lath_status st = tok_vocab_build(&l->t->vocab, TOK_TWICE_LAST, l->err);
     return st == LATH_OK ? st : tok_load_wrap(l, NULL, st);
 }
 
@@ -135,6 +135,7 @@ static lath_status assemble(tok_load *l, const config *c, const char *vocab_name
     if (!c->unk.s || !c->cls.s || !c->sep.s)
         return TOK_FAIL(l, NULL, LATH_ERR_FORMAT, "unk_token, cls_token and sep_token must not be null");
     tok_norm_bert_init(&t->normalizer, true, c->cjk, c->strip, c->lower);
+    t->unk = tok_vocab_find(&t->vocab, c->unk.s, c->unk.n);
     TRY(add_tokens(l, c));
     l->name = vocab_name;
     TRY(tok_wordpiece_init(l, NULL, c->unk, sharps, 100, &t->model));
