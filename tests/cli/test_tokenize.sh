@@ -20,6 +20,22 @@ run tokenize -m "$MODEL" water -o "$T/ids"; out_empty; check "-o" [ "$(cat "$T/i
 long=$(printf 'water %.0s' $(seq 1 60))
 run tokenize -m "$MODEL" "$long"; check "62 ids" [ "$(wc -w <"$T/out")" -eq 62 ]
 
+# ... unless it is asked for one
+run tokenize -m "$MODEL" "$long" --max-len 5; out_is '2 179 179 179 3\n'
+run tokenize -m "$MODEL" water --max-len 1; fails_with 2 'limit of 1'
+
+# special tokens that the text spells
+run tokenize -m "$MODEL" 'water [SEP]'; out_is '2 179 3 3\n'
+run tokenize -m "$MODEL" 'water [SEP]' --no-parse-special; out_lacks ' 3 3'
+
+# pairs
+run tokenize -m "$MODEL" water --pair 'the river'; out_is '2 179 3 157 181 3\n'
+run tokenize -m "$MODEL" water --pair 'the river' --max-len 5; out_is '2 179 3 157 3\n'
+run tokenize -m "$MODEL" water --pair 'the' --jsonl
+out_is '{"index":0,"ids":[2,179,3,157,3],"tokens":["[CLS]","water","[SEP]","the","[SEP]"],"offsets":[[0,0],[0,5],[0,0],[0,3],[0,0]],"type_ids":[0,0,0,1,1]}\n'
+run tokenize -m "$MODEL" water --pair ''; out_is '2 179 3 3\n'
+run tokenize -m "$MODEL" '2 3' --decode --pair x; fails_with 2 'decode'
+
 # a folder with nothing but a tokenizer
 mkdir "$T/tok"; cp "$MODEL/tokenizer.json" "$T/tok/"
 run tokenize -m "$T/tok" water; out_is '2 179 3\n'

@@ -9,7 +9,7 @@
 #include "support/golden.h"
 #include "support/test.h"
 
-static const char *const models[] = {"all-MiniLM-L6-v2", "e5-small-v2-int8w"};
+static const char *const models[] = {"all-MiniLM-L6-v2", "e5-small-v2-int8w", "multilingual-e5-small-q4w"};
 
 static void check_model(const char *name, lath_isa isa)
 {
@@ -46,7 +46,8 @@ static void check_model(const char *name, lath_isa isa)
     }
     assert_ok(lath_embed(e, texts, g.n, together, NULL, &err), err);
     assert_memory_equal(alone, together, g.n * d * sizeof(float));
-    printf("    %-22s isa %-6s %zu texts: max abs %.1e, cosine >= %.8f\n", name, lath_runtime_isa(rt), g.n, worst, least);
+    printf("    %-22s isa %-6s %zu texts: max abs %.1e, cosine >= %.8f\n", name, lath_runtime_isa(rt), g.n, worst,
+           least);
     lath_embedder_destroy(e);
     lath_model_close(m);
     lath_runtime_destroy(rt);

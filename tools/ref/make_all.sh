@@ -14,3 +14,5 @@ export OMP_NUM_THREADS=1
 for kind in uncased cased; do
     "$python" check_wordpiece.py "$tok/$kind" --write-sample "$tok/wordpiece_$kind.jsonl" 600
 done
+"$python" make_tok_pipelines.py ../../tests/unit/tok/pipelines.jsonl
+"$python" make_spm_goldens.py ../../tests/unit/tok/spm

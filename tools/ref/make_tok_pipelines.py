@@ -14,6 +14,8 @@ import sys
 import tokenizers
 from tokenizers import Tokenizer
 
+import tok_components
+
 PINNED = "0.23"
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "un", "##aff", "##able", "##s", "a", "##a", "b", "e", "##e", "i", "##i", "##ing",
          "ing", "!", ".", ",", "'", "is", "it", "don", "t", "中", "##文", "文", "\u1112", "##\u1161", "##\u11ab", "é", "##é", "É", "hello", "world", "ѐ",
@@ -108,10 +110,14 @@ def utf8_offsets(text, offsets):
 def main():
     assert tokenizers.__version__.startswith(PINNED), tokenizers.__version__
     lines = []
-    for name, file, texts in PIPELINES:
+    for name, file, texts in PIPELINES + tok_components.PIPELINES:
         text = json.dumps(file, ensure_ascii=False, separators=(",", ":"))
         tok = Tokenizer.from_str(text)
         lines.append({"name": name, "tokenizer": text})
+        unk = file["model"].get("unk_token", "<unk>")
+        vocab = file["model"]["vocab"]
+        known = vocab if isinstance(vocab, dict) else {piece for piece, _ in vocab}
+        forged = {i for i, t in tok.get_added_tokens_decoder().items() if t.special and t.content in known and t.content != unk}
         for x in texts:
             for special in (True, False):
                 for parse in (True, False):
@@ -119,9 +125,14 @@ def main():
                         continue
                     tok.encode_special_tokens = not parse
                     e = tok.encode(x, add_special_tokens=special)
+                    if not parse and any(i in forged and not mask for i, mask in zip(e.ids, e.special_tokens_mask)):
+                        continue  # the package lets the model spell special tokens; lath does not
                     lines.append({"text": x, "special": special, "parse": parse, "ids": e.ids, "types": e.type_ids, "offsets": utf8_offsets(x, e.offsets)})
         top = tok.get_vocab_size()
-        for ids in DECODE + [[i for i in range(len(VOCAB), top)]]:
+        decode = DECODE + [[i for i in range(len(VOCAB), top)]]
+        if file["decoder"] and file["model"].get("vocab") is not VOCAB:
+            decode = [ids for ids in tok_components.IDS + tok_components.BYTE_IDS if max(ids) < top]
+        for ids in decode if file["decoder"] or file["model"].get("vocab") is VOCAB else []:
             for skip in (False, True):
                 lines.append({"decode": ids, "skip": skip, "text": tok.decode(ids, skip_special_tokens=skip)})
     with open(sys.argv[1], "w", encoding="utf-8") as f:

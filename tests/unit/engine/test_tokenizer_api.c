@@ -157,6 +157,116 @@ static void test_decode(void **state)
     assert_int_equal(lath_decode(tok, ids, 1, 1, NULL, &n, &err), LATH_ERR_USAGE);
 }
 
+static void test_parts(void **state)
+{
+    lath_parts_options o = LATH_PARTS_OPTIONS_INIT;
+    lath_parts p = {0};
+    lath_text texts[2] = {text("The green river runs."), text("water")};
+    (void)state;
+    /* [CLS] the green river runs . [SEP] water [SEP], as lath_encode has the first of them */
+    static const int32_t whole[] = {2, 157, 182, 181, 194, 49, 77, 3, 179, 3}, types[] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1};
+    static const int8_t source[] = {-1, 0, 0, 0, 0, 0, 0, -1, 1, -1};
+    assert_ok(lath_encode_parts(tok, texts, 2, NULL, &p, &err), err);
+    assert_int_equal(p.n, 10);
+    assert_int_equal(p.n_untruncated, 10);
+    assert_int_equal(p.n_parts, 1);
+    assert_int_equal(p.begin[0], 0);
+    assert_int_equal(p.begin[1], 10);
+    assert_memory_equal(p.ids, whole, sizeof(whole));
+    assert_memory_equal(p.type_ids, types, sizeof(types));
+    assert_memory_equal(p.source, source, sizeof(source));
+    for (size_t i = 0; i < p.n; i++) assert_int_equal(p.special_mask[i], source[i] < 0);
+    assert_int_equal(p.offsets[16], 0);
+    assert_int_equal(p.offsets[17], 5);
+    o.max_tokens = 5; /* three tokens of the text and one more from the part before */
+    o.stride = 1;
+    static const int32_t parts[] = {2, 157, 182, 181, 3, 2, 181, 194, 49, 3, 2, 49, 77, 3};
+    assert_ok(lath_encode_parts(tok, texts, 1, &o, &p, &err), err);
+    assert_int_equal(p.n_parts, 3);
+    assert_int_equal(p.n, 14);
+    assert_int_equal(p.n_untruncated, 8);
+    assert_memory_equal(p.ids, parts, sizeof(parts));
+    o.cut_left = 1;
+    assert_ok(lath_encode_parts(tok, texts, 1, &o, &p, &err), err);
+    assert_int_equal(p.begin[1], 5);
+    assert_int_equal(p.ids[3], 77);
+    lath_parts_release(&p);
+    assert_null(p.ids);
+    lath_parts_release(&p);
+    lath_parts_release(NULL);
+}
+
+static void test_parts_errors(void **state)
+{
+    lath_parts_options o = LATH_PARTS_OPTIONS_INIT;
+    lath_parts p = {0};
+    lath_text texts[2] = {text("water"), text("river \xFF")};
+    (void)state;
+    assert_int_equal(lath_encode_parts(NULL, texts, 1, NULL, &p, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_encode_parts(tok, NULL, 1, NULL, &p, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_encode_parts(tok, texts, 1, NULL, NULL, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_encode_parts(tok, texts, 0, NULL, &p, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_encode_parts(tok, texts, 3, NULL, &p, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_encode_parts(tok, texts, 2, NULL, &p, &err), LATH_ERR_INPUT);
+    assert_int_equal(err.item, 1);
+    assert_int_equal(p.n, 0);
+    assert_int_equal(p.n_parts, 0);
+    o.struct_size = 1;
+    assert_int_equal(lath_encode_parts(tok, texts, 1, &o, &p, &err), LATH_ERR_USAGE);
+    o = (lath_parts_options)LATH_PARTS_OPTIONS_INIT;
+    o.truncation = (lath_truncation)7;
+    assert_int_equal(lath_encode_parts(tok, texts, 1, &o, &p, &err), LATH_ERR_USAGE);
+    o = (lath_parts_options)LATH_PARTS_OPTIONS_INIT;
+    o.max_tokens = 1; /* less than [CLS] and [SEP] */
+    assert_int_equal(lath_encode_parts(tok, texts, 1, &o, &p, &err), LATH_ERR_USAGE);
+    o.max_tokens = 3;
+    o.stride = 1;
+    assert_int_equal(lath_encode_parts(tok, (lath_text[]){text("water water")}, 1, &o, &p, &err), LATH_ERR_USAGE);
+    o.stride = 0;
+    o.max_tokens = 4;
+    o.truncation = LATH_TRUNCATE_ONLY_FIRST;
+    texts[1] = text("water water water water");
+    assert_int_equal(lath_encode_parts(tok, texts, 2, &o, &p, &err), LATH_ERR_WINDOW);
+    assert_ok(lath_encode_parts(tok, texts, 1, &o, &p, &err), err);
+    assert_int_equal(p.n, 3);
+    lath_parts_release(&p);
+}
+
+static void test_decoder(void **state)
+{
+    static const int32_t ids[] = {2, 157, 182, 181, 194, 49, 77, 3}, bad[] = {157, 200};
+    lath_decoder *d = NULL;
+    const char *s = NULL;
+    size_t n = 9;
+    (void)state;
+    assert_int_equal(lath_decoder_create(NULL, 1, &d, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_decoder_create(tok, 1, NULL, &err), LATH_ERR_USAGE);
+    assert_ok(lath_decoder_create(tok, 1, &d, &err), err);
+    for (int round = 0; round < 2; round++) { /* as new after finish */
+        assert_ok(lath_decoder_push(d, ids, 1, &s, &n, &err), err);
+        assert_string_equal(s, "");
+        assert_int_equal(n, 0);
+        assert_ok(lath_decoder_push(d, ids + 1, 2, &s, &n, &err), err);
+        assert_string_equal(s, "the green");
+        assert_int_equal(lath_decoder_push(d, bad, 2, &s, &n, &err), LATH_ERR_INPUT);
+        assert_ok(lath_decoder_push(d, ids + 3, 1, &s, NULL, &err), err);
+        assert_string_equal(s, " river");
+        assert_ok(lath_decoder_push(d, NULL, 0, &s, &n, &err), err);
+        assert_string_equal(s, "");
+        assert_ok(lath_decoder_push(d, ids + 4, 4, &s, &n, &err), err);
+        assert_string_equal(s, " runs.");
+        assert_ok(lath_decoder_finish(d, &s, &n, &err), err);
+        assert_string_equal(s, "");
+    }
+    assert_int_equal(lath_decoder_push(NULL, ids, 1, &s, &n, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_decoder_push(d, NULL, 1, &s, &n, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_decoder_push(d, ids, 1, NULL, &n, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_decoder_finish(NULL, &s, &n, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_decoder_finish(d, NULL, &n, &err), LATH_ERR_USAGE);
+    lath_decoder_destroy(d);
+    lath_decoder_destroy(NULL);
+}
+
 static void test_vocabulary(void **state)
 {
     lath_model *m = NULL;
@@ -176,8 +286,11 @@ static void test_vocabulary(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_open),          cmocka_unit_test(test_encode), cmocka_unit_test(test_encode_options),
-        cmocka_unit_test(test_encode_errors), cmocka_unit_test(test_decode), cmocka_unit_test(test_vocabulary),
+        cmocka_unit_test(test_open),           cmocka_unit_test(test_encode),
+        cmocka_unit_test(test_encode_options), cmocka_unit_test(test_encode_errors),
+        cmocka_unit_test(test_decode),         cmocka_unit_test(test_vocabulary),
+        cmocka_unit_test(test_parts),          cmocka_unit_test(test_parts_errors),
+        cmocka_unit_test(test_decoder),
     };
     return cmocka_run_group_tests(tests, setup, teardown) != 0;
 }
