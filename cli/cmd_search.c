@@ -94,9 +94,10 @@ static lath_status make_key(const search_job *j, lath_index_key *key, lath_error
     const options *o = j->o;
     buf b;
     buf_init(&b, alloc_default(), (size_t)1 << 26);
-    buf_printf(&b, "search 1 pooling=%d dim=%lld max_len=%lld lossy=%d isa=%s precision=%d field=%zu:%s prompt=%zu:",
-               o->pooling, (long long)o->dim, (long long)o->max_len, o->lossy, lath_runtime_isa(j->s.rt), o->precision,
-               o->field ? strlen(o->field) : 0, o->field ? o->field : "", strlen(j->corpus_prompt));
+    buf_printf(
+        &b, "search 1 pooling=%d dim=%lld max_len=%lld lossy=%d uncut=%d isa=%s precision=%d field=%zu:%s prompt=%zu:",
+        o->pooling, (long long)o->dim, (long long)o->max_len, o->lossy, o->no_truncate, lath_runtime_isa(j->s.rt),
+        o->precision, o->field ? strlen(o->field) : 0, o->field ? o->field : "", strlen(j->corpus_prompt));
     buf_str(&b, j->corpus_prompt);
     const lath_status st = buf_status(&b, err);
     *key = (lath_index_key){.settings = st == LATH_OK ? hash_64(b.data, b.len) : 0, .corpus_bytes = j->corpus.bytes};
@@ -128,7 +129,12 @@ static lath_status write_rows(search_job *j, embed_job *e, text_source *source, 
         TRY_DONE(texts_next(source, &chunk, CHUNK_TEXTS, err));
         if (chunk.n == 0) break;
         TRY_DONE(embed_job_run(e, &chunk, err));
-        for (size_t i = 0; i < chunk.n; i++) spans[i] = chunk.places[i].raw;
+        for (size_t i = 0; i < chunk.n; i++) {
+            spans[i] = chunk.places[i].raw;
+            if (spans[i].offset + spans[i].len <= j->corpus.bytes) continue;
+            st = err_set(err, LATH_ERR_IO, "%s: changed while it was embedded", j->corpus.path);
+            goto done;
+        }
         TRY_DONE(lath_index_add(w, e->vectors, spans, chunk.n, err));
     }
     TRY_DONE(corpus_check_unchanged(&j->corpus, err));
@@ -149,7 +155,9 @@ static lath_status build_index(search_job *j, const lath_index_key *key, lath_er
     progress_init(&j->progress, "index", j->o->quiet);
     TRY_DONE(open_embedder(j, &e, j->corpus_prompt, err));
     texts_open_file(&source, &j->corpus.path, j->o->field, j->o->lossy);
-    TRY_DONE(lath_index_create(j->s.rt, path, key, e.dim, &w, err));
+    st = lath_index_create(j->s.rt, path, key, e.dim, &w, err);
+    if (st == LATH_ERR_IO && !j->o->index) err_wrap(err, st, "index (--index FILE puts it elsewhere)");
+    if (st != LATH_OK) goto done;
     signals_set_temp(lath_index_temp_path(w));
     TRY_DONE(write_rows(j, &e, &source, w, err));
     st = lath_index_commit(w, err);
@@ -168,7 +176,6 @@ done:
     signals_set_temp(NULL);
     texts_close(&source);
     embed_job_close(&e);
-    if (st == LATH_ERR_IO && !j->o->index) return err_wrap(err, st, "index (--index FILE puts it elsewhere)");
     return st;
 }
 
@@ -366,6 +373,23 @@ static void say_speed(const search_job *j)
 
 /* ---------------------------------------------------------------------------------------------------------- command */
 
+/* Both names lead to one file, or would. */
+static bool same_file(const char *a, const char *b)
+{
+    struct stat sa, sb;
+    if (strcmp(a, b) == 0) return true;
+    return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
+static lath_status check_output(const search_job *j, const options *o, lath_error *err)
+{
+    if (!o->output || strcmp(o->output, "-") == 0) return LATH_OK;
+    if (same_file(o->output, o->corpus)) return err_set(err, LATH_ERR_USAGE, "--output: %s is the corpus", o->output);
+    if (same_file(o->output, j->index_path.data))
+        return err_set(err, LATH_ERR_USAGE, "--output: %s is the index", o->output);
+    return LATH_OK;
+}
+
 static lath_status run_search(search_job *j, options *o, output *out, lath_error *err)
 {
     TRY(read_queries(j, o, err));
@@ -373,6 +397,7 @@ static lath_status run_search(search_job *j, options *o, output *out, lath_error
     buf_printf(&j->index_path, "%s%s", o->index ? o->index : o->corpus, o->index ? "" : ".lath");
     (void)buf_cstr(&j->index_path);
     TRY(buf_status(&j->index_path, err));
+    TRY(check_output(j, o, err));
     TRY(setup_model(&j->s, o, err));
     TRY(lath_model_get_info(j->s.model, &j->m, err));
     TRY(choose_prompts(j, err));

@@ -189,6 +189,8 @@ static lath_status parse_choice(const option_row *r, const char *s, int *out, la
 static lath_status set_option(options *o, const option_row *r, const char *value, lath_error *err)
 {
     void *field = (char *)o + r->field;
+    if (value && !*value && r->metavar && strcmp(r->metavar, "FILE") == 0)
+        return err_set(err, LATH_ERR_USAGE, "--%s: want the name of a file", r->name);
     switch (r->kind) {
     case OPTION_FLAG: *(bool *)field = true; return LATH_OK;
     case OPTION_COUNT: ++*(int *)field; return LATH_OK;

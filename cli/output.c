@@ -41,6 +41,7 @@ static lath_status write_stdout(const char *p, size_t n, lath_error *err)
         if (w > 0) {
             p += w;
             n -= (size_t)w;
+            if (n > 0) TRY(signals_check(err)); /* a slow reader: what was asked meanwhile counts */
             continue;
         }
         TRY(signals_check(err));

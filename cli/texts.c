@@ -346,7 +346,7 @@ static lath_status next_line(text_source *s, bool only_ready, const char **line,
     *found = false;
     for (;;) {
         const size_t there = s->raw.len - s->pos;
-        const char *begin = s->raw.data + s->pos;
+        const char *begin = s->raw.data ? s->raw.data + s->pos : "";
         const char *lf = there > searched ? memchr(begin + searched, '\n', there - searched) : NULL;
         if (lf || (s->ended && there > 0)) {
             *len = lf ? (size_t)(lf - begin) : there;

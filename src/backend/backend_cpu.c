@@ -4,6 +4,8 @@
  * depends on the number of threads, what an output element becomes does not: each is computed by one kernel call in a fixed order.
  */
 
+#include <assert.h>
+
 #include "backend/backend.h"
 
 enum { LANES = KERN_LANES, TASKS_PER_THREAD = 4, CHECK_ELEMENTS = 1 << 18 };
@@ -28,6 +30,7 @@ static view cpu_make_view(float *memory, int64_t n_tok, int64_t d)
 
 static view cpu_slice(view x, int64_t first, int64_t d)
 {
+    assert(first >= 0 && d >= 0 && first + d <= x.d);
     return (view){.data = x.data + first * LANES, .n_tok = x.n_tok, .d = d, .stride = x.stride};
 }
 

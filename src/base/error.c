@@ -46,31 +46,46 @@ void err_clear(lath_error *err)
     err->msg[0] = 0;
 }
 
+enum { LONG_BYTES = 8192, HEAD_BYTES = 64 };
+
 /* Messages show pieces of files: whatever they held, a message is one line of UTF-8. A character that the end or a
- * precision cut in two, bytes that are no UTF-8 and control characters become '?'; a cut character at the very end
- * is dropped. */
-static void tidy(char *msg, size_t cap)
+ * precision cut in two, bytes that are no UTF-8 and control characters become '?'. */
+static void tidy(char *msg)
 {
-    size_t n = strnlen(msg, cap - 1);
+    const size_t n = strlen(msg);
     for (size_t i = 0; i < n;) {
         uint32_t cp;
-        size_t len = utf8_decode(msg + i, n - i, &cp);
-        if (len == 0 && n == cap - 1 && n - i < 4 && (unsigned char)msg[i] >= 0xC0)
-            n = i;
-        else if (len == 0 || cp < 0x20 || cp == 0x7F)
-            msg[i] = '?';
+        const size_t len = utf8_decode(msg + i, n - i, &cp);
+        if (len == 0 || cp < 0x20 || cp == 0x7F) msg[i] = '?';
         i += len ? len : 1;
     }
-    msg[n] = 0;
+}
+
+/* A text that is too long keeps its beginning (a path) and its end (the reason), cut between characters. */
+static void put(lath_error *err, char *text)
+{
+    const size_t n = strlen(text), room = sizeof(err->msg) - 1;
+    tidy(text);
+    if (n <= room) {
+        memcpy(err->msg, text, n + 1);
+        return;
+    }
+    size_t head = HEAD_BYTES, tail = n - (room - HEAD_BYTES - 3);
+    while (head > 0 && ((unsigned char)text[head] & 0xC0) == 0x80) head--;
+    while (((unsigned char)text[tail] & 0xC0) == 0x80) tail++;
+    memcpy(err->msg, text, head);
+    memcpy(err->msg + head, "...", 3);
+    memcpy(err->msg + head + 3, text + tail, n - tail + 1);
 }
 
 static void fill(lath_error *err, lath_status st, int os_errno, int64_t item, const char *fmt, va_list ap)
 {
+    char text[LONG_BYTES];
     err->status = st;
     err->os_errno = os_errno;
     err->item = item;
-    vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
-    tidy(err->msg, sizeof(err->msg));
+    vsnprintf(text, sizeof(text), fmt, ap);
+    put(err, text);
 }
 
 lath_status err_set(lath_error *err, lath_status st, const char *fmt, ...)
@@ -96,16 +111,19 @@ lath_status err_item(lath_error *err, lath_status st, int64_t item, const char *
 lath_status err_os(lath_error *err, lath_status st, int os_errno, const char *fmt, ...)
 {
     if (!err) return st;
+    char text[LONG_BYTES], why[96] = "";
     va_list ap;
     va_start(ap, fmt);
-    fill(err, st, os_errno, -1, fmt, ap);
+    vsnprintf(text, sizeof(text) - sizeof(why) - 2, fmt, ap);
     va_end(ap);
-    char text[96] = "";
     /* POSIX strerror_r (the feature macro of the build asks for it). */
-    if (strerror_r(os_errno, text, sizeof(text)) != 0) snprintf(text, sizeof(text), "error %d", os_errno);
-    size_t n = strlen(err->msg);
-    snprintf(err->msg + n, sizeof(err->msg) - n, ": %s", text);
-    tidy(err->msg, sizeof(err->msg));
+    if (strerror_r(os_errno, why, sizeof(why)) != 0) snprintf(why, sizeof(why), "error %d", os_errno);
+    const size_t n = strlen(text);
+    snprintf(text + n, sizeof(text) - n, ": %s", why);
+    err->status = st;
+    err->os_errno = os_errno;
+    err->item = -1;
+    put(err, text);
     return st;
 }
 
@@ -117,14 +135,13 @@ lath_status err_nomem(lath_error *err, size_t bytes)
 lath_status err_wrap(lath_error *err, lath_status st, const char *fmt, ...)
 {
     if (!err) return st;
-    char context[sizeof(err->msg)], both[2 * sizeof(err->msg) + 2];
+    char text[LONG_BYTES];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(context, sizeof(context), fmt, ap);
+    vsnprintf(text, sizeof(text) - sizeof(err->msg) - 2, fmt, ap);
     va_end(ap);
-    snprintf(both, sizeof(both), "%s: %s", context, err->msg);
-    memcpy(err->msg, both, sizeof(err->msg) - 1);
-    err->msg[sizeof(err->msg) - 1] = 0;
-    tidy(err->msg, sizeof(err->msg));
+    const size_t n = strlen(text);
+    snprintf(text + n, sizeof(text) - n, ": %s", err->msg);
+    put(err, text);
     return st;
 }

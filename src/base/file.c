@@ -187,10 +187,11 @@ done:
     return st;
 }
 
+/* A name that is there but leads nowhere or may not be looked at counts: opening it then says what is wrong. */
 bool file_exists(const char *path)
 {
     struct stat sb;
-    return stat(path, &sb) == 0;
+    return lstat(path, &sb) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 bool file_is_regular(const char *path)

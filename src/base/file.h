@@ -23,7 +23,7 @@ void file_map_close(file_map *m); /* a zeroed map is allowed */
 
 /* Whole file into b (cleared first). LATH_ERR_LIMIT when larger than `max`. */
 lath_status file_read(buf *b, const char *path, size_t max, lath_error *err);
-/* Something of this name is there, of whatever kind (a dangling link is not). */
+/* Something of this name is there, of whatever kind: false only when the system says that there is nothing. */
 bool file_exists(const char *path);
 bool file_is_regular(const char *path);
 bool file_is_dir(const char *path);

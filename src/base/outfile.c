@@ -63,10 +63,11 @@ static lath_status open_temp(outfile *f, mode_t mode, bool keep_mode, lath_error
 static lath_status open_direct(outfile *f, lath_error *err)
 {
     f->direct = true;
-    do f->fd = open(f->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-    while (f->fd < 0 && errno == EINTR);
+    f->fd = open(f->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     const int e = errno;
-    return f->fd >= 0 ? LATH_OK : err_os(err, LATH_ERR_IO, e, "%s: cannot open", f->path);
+    if (f->fd >= 0) return LATH_OK;
+    if (e == EINTR) return err_set(err, LATH_ERR_INTERRUPTED, "%s: interrupted while waiting for its reader", f->path);
+    return err_os(err, LATH_ERR_IO, e, "%s: cannot open", f->path);
 }
 
 /* A rename would also replace a file that its owner has write-protected: that is refused. */
@@ -105,6 +106,8 @@ lath_status outfile_write(outfile *f, const void *p, size_t n, lath_error *err)
         if (w > 0) {
             c += w;
             n -= (size_t)w;
+        } else if (w < 0 && errno == EINTR && f->direct) { /* a pipe whose reader does not read */
+            return err_set(err, LATH_ERR_INTERRUPTED, "%s: interrupted while writing", f->path);
         } else if (w == 0 || errno != EINTR) {
             const int e = w == 0 ? EIO : errno;
             return err_os(err, LATH_ERR_IO, e, "%s: cannot write", f->path);

@@ -129,7 +129,8 @@ static lath_status set_shape(lath_embedder *e, lath_error *err)
     }
     if (o->dim > e->d_steps)
         return err_set(err, LATH_ERR_USAGE, "dim: %d, the model's vectors have %lld", o->dim, (long long)e->d_steps);
-    e->dim = o->dim ? o->dim : m->st.truncate_dim ? m->st.truncate_dim : e->d_steps;
+    const int64_t own = m->st.truncate_dim && m->st.truncate_dim < e->d_steps ? m->st.truncate_dim : e->d_steps;
+    e->dim = o->dim ? o->dim : own;
     e->normalize = o->normalize == 2 || (o->normalize == 1 && m->normalized);
     e->max_tokens = o->max_tokens ? o->max_tokens : m->max_tokens;
     e->batch_tokens = o->batch_tokens ? o->batch_tokens : default_batch_tokens(m);

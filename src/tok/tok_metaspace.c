@@ -105,7 +105,7 @@ static lath_status load(tok_load *l, const json_value *v, const char *what, tok_
 
 lath_status tok_split_metaspace(tok_load *l, const json_value *v, tok_splitter *out)
 {
-    tok_metaspace *m;
+    tok_metaspace *m = NULL;
     TRY(load(l, v, "pre_tokenizer", &m));
     *out = (tok_splitter){.run = run, .param = m};
     return LATH_OK;
@@ -170,7 +170,7 @@ void tok_decoder_metaspace_init(tok_decoder *out, const tok_metaspace *m)
 
 lath_status tok_decoder_metaspace(tok_load *l, const json_value *v, tok_decoder *out)
 {
-    tok_metaspace *m;
+    tok_metaspace *m = NULL;
     TRY(load(l, v, "decoder", &m));
     tok_decoder_metaspace_init(out, m);
     return LATH_OK;

@@ -165,7 +165,7 @@ lath_status tok_vocab_txt_load(tok_load *l, const char *dir)
     TRY_DONE(read_lines(l, &text));
     file_join(&path, dir, "tokenizer_config.json");
     TRY_DONE(buf_status(&path, l->err));
-    if (file_is_regular(buf_cstr(&path))) {
+    if (file_exists(buf_cstr(&path))) {
         l->name = path.data;
         TRY_DONE(json_load(&tree, l->name, NULL, &root, l->err));
     }

@@ -69,4 +69,10 @@ run similarity -m "$MODEL" water river; exit_is 0; out_lines 3; out_has '1.0000'
 feed 'water\nriver\n' similarity -m "$MODEL" --json; out_has '^{"similarity":\[\[1,'
 run similarity -m "$MODEL" water "$(printf 'water %.0s' $(seq 1 60))" --no-truncate; fails_with 5 'text 2'
 run similarity -m "$GOLDEN/last_silu" water water --json; exit_is 0; out_is '{"similarity":[[1,1],[1,1]]}\n'
+
+# a link that leads nowhere is no absent file: an incomplete cache must not change vectors silently
+for f in modules.json sentence_bert_config.json config_sentence_transformers.json tokenizer.json; do
+    rm -rf "$T/dangling"; cp -r "$MODEL" "$T/dangling"; rm -f "$T/dangling/$f"; ln -s missing "$T/dangling/$f"
+    run embed -q -m "$T/dangling" water; fails_with 3 "$f"
+done
 finish

@@ -88,4 +88,12 @@ check "the corpus is unharmed" grep -q river "$C"
 rm "$I"; search -q --query water; exit_is 0
 printf '\001' | dd of="$I" bs=1 seek=260 conv=notrunc 2>/dev/null; search --query water; fails_with 3 'damaged'
 run search -m "$MODEL" --corpus "$C" --query x --index "$T/none/x"; fails_with 7 'none/x'
+
+# results never replace what is searched
+rm -f "$I"; search -q --query water
+cp "$I" "$T/keep"; search --query water -o "$C"; fails_with 2 'is the corpus'; search --query water -o "$I"; fails_with 2 'is the index'
+ln -s "$C" "$T/link"; search --query water -o "$T/link"; fails_with 2 'is the corpus'
+check "index and corpus are as they were" cmp -s "$T/keep" "$I"
+search --query water -o ''; fails_with 2 'output: want the name of a file'
+run search -m "$MODEL" --corpus '' --query x; fails_with 2 'corpus: want'
 finish

@@ -4,11 +4,17 @@
 #include "base/error.h"
 
 #include <errno.h>
+#include <stdbool.h>
 
 #include "base/utf8.h"
 #include "support/test.h"
 
 enum { CAP = sizeof(((lath_error *)0)->msg) };
+
+static bool ends_with(const char *s, const char *end, size_t n)
+{
+    return strlen(s) >= n && memcmp(s + strlen(s) - n, end, n) == 0;
+}
 
 static void dirty(lath_error *e) { memset(e, 0x55, sizeof(*e)); }
 
@@ -70,34 +76,45 @@ static void test_wrap(void **state)
     for (int i = 0; i < 300; i++) err_wrap(&e, LATH_ERR_IO, "context %d", i);
     assert_int_equal(strlen(e.msg), CAP - 1);
     assert_memory_equal(e.msg, "context 299: context 298: ", 26);
+    assert_true(ends_with(e.msg, "dir: model: read: Permission denied", 35));
 }
 
-/* Texts of characters of each width, of every length around the record's: what stays is the longest run of whole
- * characters. */
+/* A message of too many bytes: whole characters, nearly all the room used, its first 60 and its last 150 bytes kept. */
+static void check_shortened(const char *msg, const char *whole)
+{
+    const size_t n = strlen(msg), all = strlen(whole);
+    assert_true(n < CAP && n >= CAP - 8);
+    assert_int_equal(utf8_first_invalid(msg, n), n);
+    assert_memory_equal(msg, whole, 60);
+    assert_non_null(strstr(msg, "..."));
+    assert_true(ends_with(msg, whole + all - 150, 150));
+}
+
+/* Texts of characters of each width, of every length around the record's. */
 static void test_cut(void **state)
 {
     static const char *const chars[] = {"a", "\xC3\xA9", "\xE4\xB8\xAD", "\xF0\x9F\x98\x80"};
+    static const char reason[] = ": Input/output error";
     (void)state;
     for (size_t w = 1; w <= 4; w++) {
         for (size_t lead = 0; lead < 4; lead++) {
             char text[2048] = "abc";
             size_t len = lead;
             for (int i = 0; i < 300; i++, len += w) memcpy(text + len, chars[w - 1], w + 1);
-            size_t want = lead + (CAP - 1 - lead) / w * w;
             lath_error e;
             dirty(&e);
             err_set(&e, LATH_ERR_FORMAT, "%s", text);
-            assert_int_equal(strlen(e.msg), want);
-            assert_memory_equal(e.msg, text, want);
-            err_wrap(&e, LATH_ERR_FORMAT, "%s", text);
-            assert_int_equal(strlen(e.msg), want);
-            err_os(&e, LATH_ERR_IO, EIO, "%s", text); /* as much of ": reason" as fits behind */
-            assert_memory_equal(e.msg, text, want);
-            assert_int_equal(utf8_first_invalid(e.msg, strlen(e.msg)), strlen(e.msg));
-            for (size_t cut = CAP - 8; cut < CAP + 3; cut++) { /* a message that just fits loses nothing */
+            check_shortened(e.msg, text);
+            err_wrap(&e, LATH_ERR_FORMAT, "%s", "outer");
+            assert_memory_equal(e.msg, "outer: abc", 7 + lead);
+            assert_true(ends_with(e.msg, text + len - 150, 150));
+            err_os(&e, LATH_ERR_IO, EIO, "%s", text); /* the reason stays */
+            assert_true(ends_with(e.msg, reason, sizeof(reason) - 1));
+            assert_memory_equal(e.msg, text, 60);
+            for (size_t cut = CAP - 8; cut < CAP; cut++) { /* a message that just fits loses nothing */
                 if ((cut - lead) % w != 0) continue;
                 err_set(&e, LATH_ERR_FORMAT, "%.*s", (int)cut, text);
-                assert_int_equal(strlen(e.msg), cut < CAP ? cut : want);
+                assert_int_equal(strlen(e.msg), cut);
             }
         }
     }

@@ -556,6 +556,35 @@ static void test_fingerprint(void **state)
     }
 }
 
+/* truncate_dim is for the model's own pooling: a pooling that gives fewer numbers is not read past its end. */
+static void test_truncate_dim_over_pooling(void **state)
+{
+    char dir[TMP_PATH], from[1024];
+    lath_model *m;
+    lath_embedder *e;
+    lath_embed_options o = LATH_EMBED_OPTIONS_INIT;
+    lath_model_info info = {.struct_size = sizeof(info)};
+    (void)state;
+    snprintf(from, sizeof(from), "%s/golden/bert/multi_cls_mean", test_data_dir());
+    tmp_copy(dir, from);
+    tmp_write(dir, "config_sentence_transformers.json", "{\"truncate_dim\": 54}");
+    assert_ok(lath_model_open(rt, dir, NULL, &m, &err), err);
+    o.pooling = LATH_POOLING_CLS;
+    assert_ok(lath_embedder_create(m, &o, &e, &err), err);
+    assert_int_equal(lath_embedder_dim(e), 27); /* hidden_size */
+    lath_embedder_destroy(e);
+    lath_model_close(m);
+    tmp_write(dir, "config_sentence_transformers.json", "{\"truncate_dim\": 20}");
+    assert_ok(lath_model_open(rt, dir, NULL, &m, &err), err);
+    assert_ok(lath_model_get_info(m, &info, &err), err);
+    assert_int_equal(info.d_embedding, 20);
+    assert_ok(lath_embedder_create(m, NULL, &e, &err), err);
+    assert_int_equal(lath_embedder_dim(e), 20);
+    lath_embedder_destroy(e);
+    lath_model_close(m);
+    tmp_remove(dir);
+}
+
 static void test_file_at(void **state)
 {
     (void)state;
@@ -581,6 +610,7 @@ int main(void)
         cmocka_unit_test(test_info),
         cmocka_unit_test(test_tensors_and_prompts),
         cmocka_unit_test(test_fingerprint),
+        cmocka_unit_test(test_truncate_dim_over_pooling),
         cmocka_unit_test(test_file_at),
     };
     return cmocka_run_group_tests(tests, setup, teardown) != 0;
