@@ -59,7 +59,10 @@ typedef struct lath_runtime_options {
     lath_log_fn log;                 /* NULL: silent */
     void *log_ctx;
 } lath_runtime_options;
-#define LATH_RUNTIME_OPTIONS_INIT {sizeof(lath_runtime_options), NULL, 0, LATH_ISA_AUTO, NULL, NULL}
+#define LATH_RUNTIME_OPTIONS_INIT                                        \
+    {                                                                    \
+        sizeof(lath_runtime_options), NULL, 0, LATH_ISA_AUTO, NULL, NULL \
+    }
 
 /* Starts n_threads - 1 sleeping threads. LATH_ERR_USAGE, _UNSUPPORTED, _NOMEM. */
 LATH_API lath_status lath_runtime_create(const lath_runtime_options *opts, lath_runtime **out, lath_error *err);
@@ -74,21 +77,30 @@ typedef struct lath_model lath_model;
 
 typedef enum lath_load { LATH_LOAD_MAP = 0, LATH_LOAD_COPY = 1 } lath_load;
 /* How a product is computed: EXACT is f32-grade. AUTO is EXACT for float weights. BF16 and INT8 are refused (LATH_ERR_UNSUPPORTED). */
-typedef enum lath_precision { LATH_PRECISION_AUTO = 0, LATH_PRECISION_EXACT = 1, LATH_PRECISION_BF16 = 2, LATH_PRECISION_INT8 = 3 } lath_precision;
+typedef enum lath_precision {
+    LATH_PRECISION_AUTO = 0,
+    LATH_PRECISION_EXACT = 1,
+    LATH_PRECISION_BF16 = 2,
+    LATH_PRECISION_INT8 = 3
+} lath_precision;
 
 typedef struct lath_model_options {
     size_t struct_size;
-    lath_load load;           /* MAP: zero copy; a file that shrinks while mapped raises SIGBUS. COPY: reads it, no such hazard */
+    lath_load load; /* MAP: zero copy; a file that shrinks while mapped raises SIGBUS. COPY: reads it, no such hazard */
     lath_precision precision;
 } lath_model_options;
-#define LATH_MODEL_OPTIONS_INIT {sizeof(lath_model_options), LATH_LOAD_MAP, LATH_PRECISION_AUTO}
+#define LATH_MODEL_OPTIONS_INIT                                        \
+    {                                                                  \
+        sizeof(lath_model_options), LATH_LOAD_MAP, LATH_PRECISION_AUTO \
+    }
 
 /* Opens a Hugging Face / sentence-transformers model directory: config.json, model.safetensors, tokenizer.json or vocab.txt, and modules.json
  * with the modules it names where it is there. Everything is checked against the configuration; nothing is guessed.
  * LATH_ERR_NOT_FOUND: no such directory or a file of it is missing. LATH_ERR_FORMAT: malformed, cut, wrong shapes, missing tensors (count and
  * first names in the message, all of them in the log). LATH_ERR_UNSUPPORTED: an architecture, activation, module or position type that lath does
  * not have, named. */
-LATH_API lath_status lath_model_open(lath_runtime *rt, const char *path, const lath_model_options *opts, lath_model **out, lath_error *err);
+LATH_API lath_status lath_model_open(lath_runtime *rt, const char *path, const lath_model_options *opts,
+                                     lath_model **out, lath_error *err);
 LATH_API void lath_model_close(lath_model *model); /* NULL is allowed */
 
 typedef enum lath_pooling {
@@ -110,16 +122,16 @@ typedef struct lath_model_info {
     const char *weights;    /* dtype of most weight bytes: "F32", "F16", "BF16" */
     int32_t n_layers, n_heads, vocab_size;
     int64_t d_model, d_ff;
-    int32_t max_tokens;      /* the window: min(position table, max_seq_length), specials included */
-    int64_t d_embedding;     /* length of a vector (after a Dense module) */
-    lath_pooling pooling;    /* what AUTO means for this model */
-    int32_t normalized;      /* 1: vectors have length 1 by the model's own modules */
-    int32_t n_tensors;       /* in the weight files */
-    int32_t n_unused;        /* of them, not used by the architecture */
-    uint64_t n_params;       /* elements of the tensors that are used */
-    uint64_t file_bytes;     /* of the weight files */
-    uint64_t private_bytes;  /* memory that the model holds beside the map (tokenizer, small vectors, copies) */
-    uint64_t batch_bytes;    /* working memory that an embedder takes for a full batch of the default size */
+    int32_t max_tokens;     /* the window: min(position table, max_seq_length), specials included */
+    int64_t d_embedding;    /* length of a vector (after a Dense module) */
+    lath_pooling pooling;   /* what AUTO means for this model */
+    int32_t normalized;     /* 1: vectors have length 1 by the model's own modules */
+    int32_t n_tensors;      /* in the weight files */
+    int32_t n_unused;       /* of them, not used by the architecture */
+    uint64_t n_params;      /* elements of the tensors that are used */
+    uint64_t file_bytes;    /* of the weight files */
+    uint64_t private_bytes; /* memory that the model holds beside the map (tokenizer, small vectors, copies) */
+    uint64_t batch_bytes;   /* working memory that an embedder takes for a full batch of the default size */
     int32_t n_prompts;
     const char *default_prompt; /* name or NULL */
     uint64_t fingerprint[2];    /* changes when weights, configuration or tokenizer change */
@@ -138,7 +150,8 @@ typedef struct lath_tensor_info {
 /* Tensor i of 0 .. n_tensors - 1 in file order. LATH_ERR_USAGE when out of range. */
 LATH_API lath_status lath_model_get_tensor(const lath_model *model, int32_t i, lath_tensor_info *out, lath_error *err);
 /* Prompt i of 0 .. n_prompts - 1 (config_sentence_transformers.json). */
-LATH_API lath_status lath_model_get_prompt(const lath_model *model, int32_t i, const char **name, const char **text, lath_error *err);
+LATH_API lath_status lath_model_get_prompt(const lath_model *model, int32_t i, const char **name, const char **text,
+                                           lath_error *err);
 
 /* The path of the mapped weight file that holds this address, or NULL. Async-signal-safe: for a SIGBUS handler. */
 LATH_API const char *lath_model_file_at(const lath_model *model, const void *address);
@@ -178,11 +191,15 @@ typedef struct lath_encode_options {
     int32_t parse_special; /* 1: special tokens written in the text become those tokens; 0: they are plain text */
     int64_t max_tokens;    /* 0: no limit; else the text is cut so that n <= max_tokens, template tokens included */
 } lath_encode_options;
-#define LATH_ENCODE_OPTIONS_INIT {sizeof(lath_encode_options), 1, 1, 0}
+#define LATH_ENCODE_OPTIONS_INIT             \
+    {                                        \
+        sizeof(lath_encode_options), 1, 1, 0 \
+    }
 
 /* Encodes one text. *out is zeroed before its first use, may be reused from call to call (its arrays grow), and is released with
  * lath_tokens_release. LATH_ERR_INPUT: text is not valid UTF-8. */
-LATH_API lath_status lath_encode(const lath_tokenizer *tok, lath_text text, const lath_encode_options *opts, lath_tokens *out, lath_error *err);
+LATH_API lath_status lath_encode(const lath_tokenizer *tok, lath_text text, const lath_encode_options *opts,
+                                 lath_tokens *out, lath_error *err);
 LATH_API void lath_tokens_release(lath_tokens *tokens);
 
 /* What is cut where one or two texts are over the limit. */
@@ -198,16 +215,21 @@ typedef struct lath_parts_options {
     int64_t max_tokens;                 /* 0: no limit; else of every part, template tokens included */
     lath_truncation truncation;
     int32_t cut_left; /* 1: the end of a text is kept, and parts go from the end to the beginning */
-    int64_t stride;   /* tokens that a part of a text has in common with the part before; less than what a part holds of it */
+    int64_t
+        stride; /* tokens that a part of a text has in common with the part before; less than what a part holds of it */
 } lath_parts_options;
-#define LATH_PARTS_OPTIONS_INIT {sizeof(lath_parts_options), 1, 1, 0, LATH_TRUNCATE_LONGEST_FIRST, 0, 0}
+#define LATH_PARTS_OPTIONS_INIT                                                \
+    {                                                                          \
+        sizeof(lath_parts_options), 1, 1, 0, LATH_TRUNCATE_LONGEST_FIRST, 0, 0 \
+    }
 
 /* Part p is tokens begin[p] .. begin[p + 1] - 1. Part 0 is what lath_encode would keep; the other parts hold what was cut off, each under the
  * template again: for two texts every combination of their parts. */
 typedef struct lath_parts {
-    int32_t *ids;          /* [n] */
-    int32_t *type_ids;     /* [n] */
-    uint32_t *offsets;     /* [n][2] begin and end in bytes of the token's own text; 0,0 for tokens that the template adds */
+    int32_t *ids;      /* [n] */
+    int32_t *type_ids; /* [n] */
+    uint32_t
+        *offsets; /* [n][2] begin and end in bytes of the token's own text; 0,0 for tokens that the template adds */
     uint8_t *special_mask; /* [n] 1: the template added it */
     int8_t *source;        /* [n] index of the text that it is of; -1: the template added it */
     size_t n;              /* of all parts together */
@@ -222,28 +244,30 @@ typedef struct lath_parts {
  * *out is zeroed before its first use, may be reused from call to call, and is released with lath_parts_release. LATH_ERR_INPUT: err->item is
  * the text that is not valid UTF-8. LATH_ERR_USAGE: a limit below the template's tokens, a stride that leaves nothing new.
  * LATH_ERR_LIMIT: more than 2^30 tokens in all parts. */
-LATH_API lath_status lath_encode_parts(const lath_tokenizer *tok, const lath_text *texts, size_t n_texts, const lath_parts_options *opts,
-                                       lath_parts *out, lath_error *err);
+LATH_API lath_status lath_encode_parts(const lath_tokenizer *tok, const lath_text *texts, size_t n_texts,
+                                       const lath_parts_options *opts, lath_parts *out, lath_error *err);
 LATH_API void lath_parts_release(lath_parts *parts);
 
 /* Text of ids as the tokenizer's decoder gives it, terminated, released with lath_string_release(tok, ...). skip_special: without special
  * tokens. LATH_ERR_INPUT when an id is no token. */
-LATH_API lath_status lath_decode(const lath_tokenizer *tok, const int32_t *ids, size_t n, int32_t skip_special, char **text, size_t *len,
-                                 lath_error *err);
+LATH_API lath_status lath_decode(const lath_tokenizer *tok, const int32_t *ids, size_t n, int32_t skip_special,
+                                 char **text, size_t *len, lath_error *err);
 LATH_API void lath_string_release(const lath_tokenizer *tok, char *text);
 
 /* Decoding while ids arrive, for one stream of text. One thread at a time per decoder; the tokenizer must outlive it. */
 typedef struct lath_decoder lath_decoder;
 
 /* skip_special: without special tokens. */
-LATH_API lath_status lath_decoder_create(const lath_tokenizer *tok, int32_t skip_special, lath_decoder **out, lath_error *err);
+LATH_API lath_status lath_decoder_create(const lath_tokenizer *tok, int32_t skip_special, lath_decoder **out,
+                                         lath_error *err);
 LATH_API void lath_decoder_destroy(lath_decoder *d); /* NULL is allowed */
 /* Adds n ids and gives the text that is certain now: whole characters, *text terminated, *len may be 0, borrowed until the next call. What
  * the calls give, lath_decoder_finish included, is what lath_decode gives for all ids. A character is given as soon as its last byte is known;
  * bytes that can no longer become one are given as U+FFFD at once. (With ByteFallback the reference turns a whole run of byte tokens into
  * U+FFFD when one of them is bad; characters of the run that were given before stay given.) LATH_ERR_INPUT when an id is no token: none of
  * the ids was added. */
-LATH_API lath_status lath_decoder_push(lath_decoder *d, const int32_t *ids, size_t n, const char **text, size_t *len, lath_error *err);
+LATH_API lath_status lath_decoder_push(lath_decoder *d, const int32_t *ids, size_t n, const char **text, size_t *len,
+                                       lath_error *err);
 /* The rest of the text: nothing more comes. The decoder is as new afterwards. */
 LATH_API lath_status lath_decoder_finish(lath_decoder *d, const char **text, size_t *len, lath_error *err);
 
@@ -257,21 +281,27 @@ typedef int (*lath_progress_fn)(void *ctx, size_t texts_done, size_t texts_total
 typedef struct lath_embed_options {
     size_t struct_size;
     lath_pooling pooling;
-    int32_t normalize;       /* 1: length 1 where the model says so (default); 0: never; 2: always */
-    int32_t dim;             /* 0: all; else the first dim numbers, cut before normalising (Matryoshka). LATH_ERR_USAGE over d_embedding */
-    const char *prompt_name; /* NULL: the model's default prompt; else one of its prompts, LATH_ERR_USAGE when it has none of that name */
+    int32_t normalize; /* 1: length 1 where the model says so (default); 0: never; 2: always */
+    int32_t
+        dim; /* 0: all; else the first dim numbers, cut before normalising (Matryoshka). LATH_ERR_USAGE over d_embedding */
+    const char *
+        prompt_name; /* NULL: the model's default prompt; else one of its prompts, LATH_ERR_USAGE when it has none of that name */
     const char *prompt_text; /* not NULL: this text is put before every text ("" is none), whatever prompt_name says */
     int32_t max_tokens;      /* 0: the model's window; else a smaller one, template tokens included */
     int32_t no_truncate;     /* 1: a text over the window is LATH_ERR_WINDOW with err->item set */
-    int32_t batch_tokens;    /* 0: chosen by the library; tokens computed together (a longer text is a batch of its own) */
+    int32_t batch_tokens; /* 0: chosen by the library; tokens computed together (a longer text is a batch of its own) */
     lath_progress_fn progress;
     void *progress_ctx;
 } lath_embed_options;
-#define LATH_EMBED_OPTIONS_INIT {sizeof(lath_embed_options), LATH_POOLING_AUTO, 1, 0, NULL, NULL, 0, 0, 0, NULL, NULL}
+#define LATH_EMBED_OPTIONS_INIT                                                              \
+    {                                                                                        \
+        sizeof(lath_embed_options), LATH_POOLING_AUTO, 1, 0, NULL, NULL, 0, 0, 0, NULL, NULL \
+    }
 
 /* Its working memory grows with the largest batch seen and is then used again: a lath_embed that is no larger than one before it allocates
  * nothing. Strings of the options are copied. The model must outlive it. */
-LATH_API lath_status lath_embedder_create(const lath_model *model, const lath_embed_options *opts, lath_embedder **out, lath_error *err);
+LATH_API lath_status lath_embedder_create(const lath_model *model, const lath_embed_options *opts, lath_embedder **out,
+                                          lath_error *err);
 LATH_API void lath_embedder_destroy(lath_embedder *e); /* NULL is allowed */
 /* Length of its vectors. */
 LATH_API int64_t lath_embedder_dim(const lath_embedder *e);
@@ -286,12 +316,14 @@ typedef struct lath_embed_result {
 /* Embeds n texts. vectors: [n, dim] row-major, the caller's. results: [n] or NULL. One thread at a time per embedder.
  * LATH_ERR_INPUT, LATH_ERR_WINDOW: err->item is the index of the text; vectors are undefined then. LATH_ERR_FORMAT: NaN or infinite weights were met
  * (named). LATH_ERR_INTERRUPTED. The maths: Devlin et al. 2018 for the encoder, Reimers & Gurevych 2019 for pooling. */
-LATH_API lath_status lath_embed(lath_embedder *e, const lath_text *texts, size_t n, float *vectors, lath_embed_result *results, lath_error *err);
+LATH_API lath_status lath_embed(lath_embedder *e, const lath_text *texts, size_t n, float *vectors,
+                                lath_embed_result *results, lath_error *err);
 
 /* Dot product of f32 vectors of d numbers: of normalised vectors the cosine. */
 LATH_API float lath_dot(const lath_runtime *rt, const float *a, const float *b, int64_t d);
 /* dot(query, row i) for n rows of rows: [n, d] into out: [n], on the pool. */
-LATH_API lath_status lath_dot_rows(lath_runtime *rt, const float *query, const float *rows, size_t n, int64_t d, float *out, lath_error *err);
+LATH_API lath_status lath_dot_rows(lath_runtime *rt, const float *query, const float *rows, size_t n, int64_t d,
+                                   float *out, lath_error *err);
 /* Cosine of two vectors of d numbers, in f64; 0 where one is all zero. */
 LATH_API double lath_cosine(const float *a, const float *b, int64_t d);
 

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/checked.h"
 
@@ -54,6 +55,17 @@ void *alloc_array(const lath_allocator *a, size_t count, size_t size)
 {
     size_t n;
     return size_mul(count, size, &n) ? alloc_zero(a, n) : NULL;
+}
+
+void *alloc_table(const lath_allocator *a, size_t size)
+{
+    char *p = alloc_bytes(a, size, 64);
+#if defined(MADV_HUGEPAGE)
+    const size_t huge = 2 << 20;
+    size_t before = p ? (size_t)(-(uintptr_t)p & (huge - 1)) : 0;
+    if (p && size >= before + huge) madvise(p + before, (size - before) & ~(huge - 1), MADV_HUGEPAGE);
+#endif
+    return p;
 }
 
 void *alloc_resize(const lath_allocator *a, void *p, size_t old_size, size_t size, size_t align)

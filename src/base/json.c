@@ -10,6 +10,7 @@
 
 #include <float.h>
 #include <locale.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,7 +137,8 @@ static json_value *add_value(builder *b, json_kind kind)
         return NULL;
     }
     v->kind = kind;
-    v->line = line_now(b);
+    /* What lies inside a member of a tapped container is on the member's line, as far as messages go. */
+    v->line = b->tap && b->depth > b->tap_depth ? b->line : line_now(b);
     if (b->depth == 0) {
         b->root = v;
         b->root_end = offset_now(b);
@@ -221,6 +223,50 @@ static bool plain_real(const char *s, size_t n, double *out)
 #endif
 }
 
+static double power_of_ten(unsigned n, locale_t c_locale)
+{
+    static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                  1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    char text[16];
+    if (n < sizeof(tens) / sizeof(tens[0])) return tens[n];
+    snprintf(text, sizeof(text), "1e%u", n);
+    return strtod_l(text, NULL, c_locale);
+}
+
+/* serde_json's f64 without its feature float_roundtrip: as many digits as 64 bits hold, rounded, then multiplied with or
+ * divided by a power of ten, and rounded again. Scores of tokenizers are read so: sums that tie there must tie here. */
+static double serde_real(const char *s, size_t n, locale_t c_locale)
+{
+    uint64_t m = 0;
+    int64_t exponent = 0, stated = 0;
+    size_t i = s[0] == '-';
+    bool point = false, full = false, below = false;
+    for (; i < n && s[i] != 'e' && s[i] != 'E'; i++) {
+        if (s[i] == '.') {
+            point = true;
+            continue;
+        }
+        uint64_t digit = (uint64_t)(s[i] - '0');
+        full = full || m > (UINT64_MAX - digit) / 10;
+        if (!full) m = m * 10 + digit;
+        exponent += full ? !point : -(int64_t)point;
+    }
+    if (i < n) i++;
+    if (i < n && (s[i] == '-' || s[i] == '+')) below = s[i++] == '-';
+    for (; i < n; i++) stated = stated < INT32_MAX ? stated * 10 + (s[i] - '0') : stated;
+    exponent += below ? -stated : stated;
+    double f = (double)m;
+    for (; exponent < -308 && f != 0; exponent += 308) f /= 1e308;
+    if (exponent > 308) { /* infinite, or 0 */
+        f = f != 0 ? HUGE_VAL : 0;
+        exponent = 0;
+    }
+    if (f != 0)
+        f = exponent < 0 ? f / power_of_ten((unsigned)-exponent, c_locale)
+                         : f * power_of_ten((unsigned)exponent, c_locale);
+    return s[0] == '-' ? -f : f;
+}
+
 static int on_number(void *ctx, const char *s, size_t n)
 {
     builder *b = ctx;
@@ -233,7 +279,10 @@ static int on_number(void *ctx, const char *s, size_t n)
         memcpy(text, s, n);
         text[n] = 0;
         v->kind = JSON_REAL;
-        if (!plain_real(s, n, &v->u.real)) v->u.real = strtod_l(text, NULL, b->c_locale);
+        if (b->opts && b->opts->serde_reals)
+            v->u.real = serde_real(s, n, b->c_locale);
+        else if (!plain_real(s, n, &v->u.real))
+            v->u.real = strtod_l(text, NULL, b->c_locale);
     }
     return done_scalar(b, v);
 }

@@ -53,6 +53,8 @@ typedef struct json_options {
     int max_depth;    /* 0: 64 */
     const json_tap *taps;
     size_t n_taps;
+    bool
+        serde_reals; /* reals as the Rust package serde_json reads them by default: off by a unit in the last place at times */
 } json_options;
 
 /* Parses text[0..n) into `a`. `name` (a file name, or "request") leads the error message: "NAME: line 3: ...". opts may be NULL. */

@@ -54,15 +54,32 @@ size_t utf8_encode(uint32_t cp, char out[4])
     return 4;
 }
 
+/* The length of most characters outside ASCII, where four bytes are there; 0: it must be looked at closely. */
+static inline size_t common_length(const unsigned char *p)
+{
+    if (p[0] < 0xE0) return p[0] >= 0xC2 && (p[1] & 0xC0) == 0x80 ? 2 : 0;
+    bool three = p[0] != 0xE0 && p[0] != 0xED && p[0] < 0xF0; /* no overlong forms, no surrogates */
+    return three && (p[1] & 0xC0) == 0x80 && (p[2] & 0xC0) == 0x80 ? 3 : 0;
+}
+
 size_t utf8_first_invalid(const char *s, size_t n)
 {
     size_t i = 0;
     while (i < n) {
         uint64_t w;
         while (i + 8 <= n && (memcpy(&w, s + i, 8), (w & 0x8080808080808080u) == 0)) i += 8;
+        /* Other scripts come in runs, with single ASCII characters between them. */
+        size_t len = 1, ascii = 0;
+        while (n - i >= 4 && ascii < 4 && len) {
+            bool one = (unsigned char)s[i] < 0x80;
+            len = one ? 1 : common_length((const unsigned char *)s + i);
+            ascii = one ? ascii + 1 : 0;
+            i += len;
+        }
         if (i == n) break;
+        if (n - i >= 4 && len) continue;
         uint32_t cp;
-        size_t len = utf8_decode(s + i, n - i, &cp);
+        len = utf8_decode(s + i, n - i, &cp);
         if (len == 0) return i;
         i += len;
     }

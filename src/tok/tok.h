@@ -37,8 +37,9 @@ typedef struct tok_string {
 /* A tokenizer as a GGUF file has it (tokenizer.ggml.*), handed in as data; nothing of it is kept. Flags are 1 or 0, or -1
  * where the file does not say: the kind decides, as in llama.cpp. Ids are -1 where there is none. */
 typedef struct tok_arrays {
-    const char *kind; /* model: "gpt2" (byte-level BPE), "llama" (SentencePiece BPE by scores), "bert", "t5" (Unigram) */
-    const char *pre;  /* the split patterns of "gpt2" by the name that llama.cpp gives them; NULL: "default" */
+    const char
+        *kind;       /* model: "gpt2" (byte-level BPE), "llama" (SentencePiece BPE by scores), "bert", "t5" (Unigram) */
+    const char *pre; /* the split patterns of "gpt2" by the name that llama.cpp gives them; NULL: "default" */
     const tok_string *tokens; /* [n] by id */
     size_t n;
     const float *scores;      /* [n] of "llama" and "t5" */
@@ -50,10 +51,10 @@ typedef struct tok_arrays {
     int32_t bos, eos, unk, sep, pad, cls, mask;
     int add_bos, add_eos, add_space_prefix, remove_extra_spaces;
 } tok_arrays;
-#define TOK_ARRAYS_INIT                                                                                                \
-    {                                                                                                                  \
-        .bos = -1, .eos = -1, .unk = -1, .sep = -1, .pad = -1, .cls = -1, .mask = -1, .add_bos = -1, .add_eos = -1,     \
-        .add_space_prefix = -1, .remove_extra_spaces = -1                                                              \
+#define TOK_ARRAYS_INIT                                                                                             \
+    {                                                                                                               \
+        .bos = -1, .eos = -1, .unk = -1, .sep = -1, .pad = -1, .cls = -1, .mask = -1, .add_bos = -1, .add_eos = -1, \
+        .add_space_prefix = -1, .remove_extra_spaces = -1                                                           \
     }
 /* name leads messages. LATH_ERR_FORMAT; LATH_ERR_UNSUPPORTED: a kind or pre that is not known, named. */
 lath_status tok_open_arrays(const lath_allocator *alloc, const char *name, const tok_arrays *a, tok **out,

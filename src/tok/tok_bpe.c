@@ -5,12 +5,17 @@
  * Lengths and not places of symbols are kept, as in the reference: a character that has no token and no stand-in is
  * gone, and those behind it move up.
  */
+#include "tok/tok_bpe.h"
 #include "base/unicode.h"
 #include "base/utf8.h"
-#include "tok/tok_bpe.h"
 #include "tok/tok_bytelevel.h"
 
-enum { BLOCK = 512, UNITS = 64, AHEAD = 8 /* a power of two */, WHOLE_MOST = 256 /* bytes of a token as written, on the stack */ };
+enum {
+    BLOCK = 512,
+    UNITS = 64,
+    AHEAD = 8 /* a power of two */,
+    WHOLE_MOST = 256 /* bytes of a token as written, on the stack */
+};
 
 /* One call of the model. Short words are on the stack, long ones in scratch. */
 typedef struct job {
@@ -66,7 +71,7 @@ static lath_status emit_parts(job *j, const tok_cached *c, size_t b)
 
 static inline lath_status emit_cached(job *j, const tok_cached *c, size_t b, size_t e)
 {
-    if (c->n != 1) return emit_parts(j, c, b);
+    if (c->n != 1 || c->len[0] != e - b) return emit_parts(j, c, b); /* characters without a token may be missing */
     TRY(make_room(j, 1));
     emit(j, c->id[0], b, e);
     return LATH_OK;

@@ -78,9 +78,10 @@ typedef struct tok_seams {
     uint8_t ascii[128][16]; /* bit (a, b): a token has the ASCII characters a b side by side */
     uint64_t *pairs;        /* [(mask + 1) / 64] by hash of two characters */
     uint64_t mask;
-    uint64_t *behind, *before; /* [65536 / 64] characters after, before which nothing is cut; others than those: never */
-    uint64_t *odd;             /* [65536 / 64] characters for which more than `pairs` must be asked */
-    uint8_t *bytes;            /* [256][32] (last byte, first byte) that a token joins without either character whole */
+    uint64_t *behind,
+        *before;    /* [65536 / 64] characters after, before which nothing is cut; others than those: never */
+    uint64_t *odd;  /* [65536 / 64] characters for which more than `pairs` must be asked */
+    uint8_t *bytes; /* [256][32] (last byte, first byte) that a token joins without either character whole */
 } tok_seams;
 
 typedef struct tok_bpe_cache tok_bpe_cache;
@@ -129,8 +130,8 @@ typedef struct tok_merge_space {
     size_t cap;
 } tok_merge_space;
 /* Any number, n log n. Memory of scratch. */
-lath_status tok_bpe_merge_long(const tok_merges *m, tok_merge_space *space, arena *scratch, int32_t *sym,
-                               uint32_t *len, size_t *n, lath_error *err);
+lath_status tok_bpe_merge_long(const tok_merges *m, tok_merge_space *space, arena *scratch, int32_t *sym, uint32_t *len,
+                               size_t *n, lath_error *err);
 
 lath_status tok_bpe_run(const tok_model *model, tok_work *w, const tok_text *t);
 

@@ -74,7 +74,7 @@ static tables *get_tables(tok_bpe_cache *c)
 {
     tables *t = atomic_load_explicit(&c->tables, memory_order_acquire);
     if (t) return t;
-    t = alloc_bytes(c->alloc, sizeof(*t), 64);
+    t = alloc_table(c->alloc, sizeof(*t));
     if (!t) return NULL;
     memset((void *)t, 0, sizeof(*t));
     tables *other = NULL;

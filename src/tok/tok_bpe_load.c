@@ -75,7 +75,7 @@ static lath_status make_table(tok_load *l, size_t n, tok_merge_table *t)
         t->n_lines *= 2;
         t->shift--;
     }
-    t->slots = alloc_bytes(l->t->alloc, t->n_lines * 64, 64);
+    t->slots = alloc_table(l->t->alloc, t->n_lines * 64);
     if (!t->slots) return err_nomem(l->err, t->n_lines * 64);
     memset(t->slots, 0xFF, t->n_lines * 64);
     return LATH_OK;
@@ -119,6 +119,7 @@ typedef struct lookup {
     const char *a, *b;
     size_t n_a, n_b;
     uint64_t hash_a, hash_b, hash_ab;
+    int32_t left, right;
 } lookup;
 
 static uint64_t hash_on(uint64_t h, const char *s, size_t n)
@@ -127,9 +128,13 @@ static uint64_t hash_on(uint64_t h, const char *s, size_t n)
     return h;
 }
 
-static void prefetch(const tok_vocab *v, uint64_t h) { __builtin_prefetch(&v->slots[h >> v->shift]); }
+static void prefetch_slot(const tok_vocab *v, uint64_t h) { __builtin_prefetch(&v->slots[h >> v->shift]); }
+static void prefetch_text(const tok_vocab *v, uint64_t h)
+{
+    __builtin_prefetch(v->text.data + v->slots[h >> v->shift].at);
+}
 
-/* Reads a merge and starts what will be needed. */
+/* Reads a merge and starts what its look-ups need first. */
 static const char *start_lookup(const tok_vocab *v, const char *at, size_t skip, lookup *k)
 {
     pending p;
@@ -141,9 +146,9 @@ static const char *start_lookup(const tok_vocab *v, const char *at, size_t skip,
     k->hash_a = hash_on(TOK_HASH_START, k->a, k->n_a);
     k->hash_b = hash_on(TOK_HASH_START, k->b, k->n_b);
     k->hash_ab = k->n_b < skip ? 0 : hash_on(k->hash_a, k->b + skip, k->n_b - skip);
-    prefetch(v, k->hash_a);
-    prefetch(v, k->hash_b);
-    prefetch(v, k->hash_ab);
+    prefetch_slot(v, k->hash_a);
+    prefetch_slot(v, k->hash_b);
+    prefetch_slot(v, k->hash_ab);
     return k->b + p.n_b;
 }
 
@@ -156,34 +161,41 @@ static lath_status not_a_token(tok_load *l, const json_value *at, size_t rank, c
                     (int)(n_a < 40 ? n_a : 40), k->a, (int)(n_b < 40 ? n_b : 40), b);
 }
 
-static lath_status finish_lookup(tok_load *l, const json_value *at, tok_merges *m, size_t rank, size_t skip,
-                                 const lookup *k)
+static lath_status finish_lookup(tok_load *l, const json_value *at, tok_merges *m, size_t rank, size_t skip, lookup *k)
 {
     const tok_vocab *v = &l->t->vocab;
-    int32_t a = tok_vocab_look(v, k->hash_a, "", 0, k->a, k->n_a);
-    if (a < 0) return not_a_token(l, at, rank, k, k->n_a, k->b, 0);
-    int32_t b = tok_vocab_look(v, k->hash_b, "", 0, k->b, k->n_b);
-    if (b < 0) return not_a_token(l, at, rank, k, 0, k->b, k->n_b);
+    k->left = tok_vocab_look(v, k->hash_a, "", 0, k->a, k->n_a);
+    if (k->left < 0) return not_a_token(l, at, rank, k, k->n_a, k->b, 0);
+    k->right = tok_vocab_look(v, k->hash_b, "", 0, k->b, k->n_b);
+    if (k->right < 0) return not_a_token(l, at, rank, k, 0, k->b, k->n_b);
     if (k->n_b < skip || (skip < k->n_b && ((uint8_t)k->b[skip] & 0xC0) == 0x80)) {
         return TOK_FAIL(l, at, LATH_ERR_FORMAT,
-                        "model.merges: entry %zu: \"%.80s\" does not begin with the prefix of continuing subwords", rank,
-                        tok_vocab_get(v, b, NULL));
+                        "model.merges: entry %zu: \"%.80s\" does not begin with the prefix of continuing subwords",
+                        rank, tok_vocab_get(v, k->right, NULL));
     }
-    int32_t ab = tok_vocab_look(v, k->hash_ab, k->a, k->n_a, k->b + skip, k->n_b - skip);
-    if (ab < 0) return not_a_token(l, at, rank, k, k->n_a, k->b + skip, k->n_b - skip);
-    m->products[rank] = ab;
-    insert(m, a, b, (uint32_t)rank);
+    int32_t both = tok_vocab_look(v, k->hash_ab, k->a, k->n_a, k->b + skip, k->n_b - skip);
+    if (both < 0) return not_a_token(l, at, rank, k, k->n_a, k->b + skip, k->n_b - skip);
+    m->products[rank] = both;
+    tok_merge_prefetch(m, k->left, k->right);
     return LATH_OK;
 }
 
+/* In batches, each step for all merges of a batch, so that memory answers many look-ups at a time. */
 static lath_status resolve_merges(tok_load *l, const json_value *at, tok_merges *m, size_t skip)
 {
+    const tok_vocab *v = &l->t->vocab;
     const char *p = l->merges.data;
     lookup batch[BATCH];
     for (size_t rank = 0; rank < m->n; rank += BATCH) {
         size_t n = m->n - rank < BATCH ? m->n - rank : BATCH;
-        for (size_t k = 0; k < n; k++) p = start_lookup(&l->t->vocab, p, skip, &batch[k]);
+        for (size_t k = 0; k < n; k++) p = start_lookup(v, p, skip, &batch[k]);
+        for (size_t k = 0; k < n; k++) {
+            prefetch_text(v, batch[k].hash_a);
+            prefetch_text(v, batch[k].hash_b);
+            prefetch_text(v, batch[k].hash_ab);
+        }
         for (size_t k = 0; k < n; k++) TRY(finish_lookup(l, at, m, rank + k, skip, &batch[k]));
+        for (size_t k = 0; k < n; k++) insert(m, batch[k].left, batch[k].right, (uint32_t)(rank + k));
     }
     return LATH_OK;
 }

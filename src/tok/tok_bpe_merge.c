@@ -129,8 +129,8 @@ static lath_status reserve(tok_merge_space *x, arena *scratch, size_t n, lath_er
     return x->cap ? LATH_OK : err_nomem(err, bytes + heap_bytes);
 }
 
-lath_status tok_bpe_merge_long(const tok_merges *m, tok_merge_space *space, arena *scratch, int32_t *sym,
-                               uint32_t *len, size_t *n_symbols, lath_error *err)
+lath_status tok_bpe_merge_long(const tok_merges *m, tok_merge_space *space, arena *scratch, int32_t *sym, uint32_t *len,
+                               size_t *n_symbols, lath_error *err)
 {
     size_t n = *n_symbols, k = 0;
     TRY(reserve(space, scratch, n, err));

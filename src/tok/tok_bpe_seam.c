@@ -72,20 +72,27 @@ static void add_token(tok_seams *x, const tok_bpe *m, const char *s, size_t n)
     }
 }
 
-static bool is_fallback(const tok_bpe *m, uint64_t id)
+static bool is_fallback(const tok_bpe *m, int32_t low, int32_t high, uint64_t id)
 {
-    size_t n;
-    const char *s = tok_vocab_get(m->vocab, (int32_t)id, &n);
-    return s && n == 6 && tok_decoder_byte((tok_string){s, n}) >= 0;
+    if (id < (uint64_t)low || id > (uint64_t)high) return false;
+    for (int k = 0; k < 256; k++) {
+        if (m->fallback[k] == (int32_t)id) return true;
+    }
+    return false;
 }
 
 static bool merges_fallback(const tok_bpe *m, const tok_merge_table *t)
 {
     unsigned bits = m->merges.sym_bits, rank_bits = 64 - 2 * bits;
+    int32_t low = INT32_MAX, high = 0;
+    for (int k = 0; k < 256; k++) {
+        if (m->fallback[k] < low) low = m->fallback[k];
+        if (m->fallback[k] > high) high = m->fallback[k];
+    }
     for (size_t i = 0; i < t->n_lines * 8; i++) {
         if (t->slots[i] == UINT64_MAX) continue;
-        uint64_t key = t->slots[i] >> rank_bits, low = ((uint64_t)1 << bits) - 1;
-        if (is_fallback(m, key >> bits) || is_fallback(m, key & low)) return true;
+        uint64_t key = t->slots[i] >> rank_bits, right = key & (((uint64_t)1 << bits) - 1);
+        if (is_fallback(m, low, high, key >> bits) || is_fallback(m, low, high, right)) return true;
     }
     return false;
 }

@@ -2,7 +2,7 @@
  * tok_decoder.c: decoders: from the texts of tokens to text, and tok_decode. The cleanup of the WordPiece decoder is
  * the reference's list of replacements, made on each token by itself.
  */
-#include "tok/tok_parts.h"
+#include "tok/tok_decode_table.h"
 
 static const struct {
     const char *from, *to;
@@ -167,6 +167,9 @@ static lath_status gather(const tok *t, const int32_t *ids, size_t n, bool skip_
 lath_status tok_decode(const tok *t, const int32_t *ids, size_t n, bool skip_special, buf *out, lath_error *err)
 {
     if (n == 0) return LATH_OK;
+    bool done;
+    lath_status by_table = tok_decode_table_run(t, ids, n, skip_special, out, &done, err);
+    if (done || by_table != LATH_OK) return by_table;
     if (t->decoder.put) return decode_each(t, ids, n, skip_special, out, err);
     lath_status st = LATH_OK;
     arena mem;

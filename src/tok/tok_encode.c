@@ -61,7 +61,9 @@ typedef struct pipe {
 
 static lath_status emit_added(tok_work *w, const tok_text *t, size_t b, size_t e, const tok_added_token *token)
 {
-    return tok_emit(w, w->t->alloc, token->id, tok_text_from(t, b), tok_text_to(t, e));
+    TRY(tok_emit(w, w->t->alloc, token->id, tok_text_from(t, b), tok_text_to(t, e)));
+    tok_trim_mark(w, t->s + b, e - b, true);
+    return LATH_OK;
 }
 
 /* A piece of normalized text without added tokens: words, then tokens. */
@@ -187,6 +189,8 @@ lath_status tok_encode_text(const tok *t, arena *scratch, const char *text, size
     tok_work w = {.t = t, .scratch = scratch, .out = out, .err = err};
     pipe p = {{.s = text, .n = n}, parse_special, false};
     size_t from = out->n;
+    if (t->template.trim && out->capacity > from)
+        memset(out->type_ids + from, 0, (out->capacity - from) * sizeof(*out->type_ids)); /* no marks yet */
     TRY(tok_added_split(&t->added, &t->added.raw, text, n, parse_special, on_raw, &w, &p));
     if (!parse_special && t->added.n_forged && has_forged(&t->added, out, from)) {
         out->n = from;
@@ -230,7 +234,7 @@ lath_status tok_encode(const tok *t, arena *scratch, const char *text, size_t n,
     if (lead > out->capacity) TRY(tok_encoding_grow(t->alloc, out, lead, err));
     out->n = lead;
     TRY(tok_encode_text(t, scratch, text, n, opts->parse_special, out, err));
-    if (t->template.trim) tok_trim_offsets(t, text, out->ids + lead, out->offsets + 2 * lead, out->n - lead);
+    if (t->template.trim && out->n > lead) tok_trim_offsets(t, text, out, lead, out->offsets + 2 * lead, out->n - lead);
     size_t n_text = out->n - lead, keep = n_text;
     if (opts->max_tokens > 0 && n_text + added > (size_t)opts->max_tokens) keep = (size_t)opts->max_tokens - added;
     if (texts > 1) keep = keep < n_text ? keep / texts : n_text;

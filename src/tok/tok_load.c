@@ -5,9 +5,11 @@
  */
 #include "base/file.h"
 #include "tok/tok_bpe.h"
+#include "tok/tok_decode_table.h"
 #include "tok/tok_regex.h"
 #include "tok/tok_spm.h"
 #include "tok/tok_unigram.h"
+#include "tok/tok_vocab_json.h"
 
 enum { JSON_MOST = 1 << 30 };
 
@@ -195,8 +197,7 @@ static lath_status find_unk(tok_load *l, const json_value *model)
     const json_value *name = json_get(model, "unk_token");
     int64_t id = -1;
     if (name && name->kind == JSON_STRING) id = tok_vocab_find(&l->t->vocab, name->u.string.data, name->u.string.len);
-    if (json_present(json_get(model, "unk_id")))
-        TRY(json_get_int(model, "unk_id", l->name, 0, INT32_MAX, &id, l->err));
+    if (json_present(json_get(model, "unk_id"))) TRY(json_get_int(model, "unk_id", l->name, 0, INT32_MAX, &id, l->err));
     l->t->unk = (int32_t)id;
     return LATH_OK;
 }
@@ -257,7 +258,8 @@ static lath_status load_parts(tok_load *l, const json_value *root)
     if (json_present(v = json_get(root, "post_processor"))) TRY(tok_load_template(l, v, &t->template));
     if (json_present(v = json_get(root, "decoder"))) TRY(tok_load_decoder(l, v, &t->decoder));
     tok_unigram_fuse(t);
-    return tok_bpe_fuse(l);
+    TRY(tok_bpe_fuse(l));
+    return tok_decode_table_create(t, l->err);
 }
 
 static lath_status create(const lath_allocator *alloc, tok **out, lath_error *err)
@@ -286,7 +288,7 @@ static lath_status open_json(const lath_allocator *alloc, const char *name, cons
     buf_init(&l.scores, alloc, JSON_MOST);
     buf_init(&l.merges, alloc, JSON_MOST);
     json_tap taps[] = {{"model.vocab", on_vocab, &l}, {"model.merges", on_merge, &l}};
-    json_options opts = {.max_bytes = JSON_MOST, .taps = taps, .n_taps = 2};
+    json_options opts = {.max_bytes = JSON_MOST, .serde_reals = true, .taps = taps, .n_taps = 2};
     json_value *root = NULL;
     arena tree;
     arena_init(&tree, alloc);
@@ -332,7 +334,7 @@ static lath_status load_config(arena *tree, const char *dir, json_value **out, l
     buf_init(&path, tree->alloc, 1 << 16);
     file_join(&path, dir, "tokenizer_config.json");
     lath_status st = buf_status(&path, err);
-    if (st == LATH_OK && file_is_regular(buf_cstr(&path))) st = json_load(tree, path.data, NULL, out, err);
+    if (st == LATH_OK && file_exists(buf_cstr(&path))) st = json_load(tree, path.data, NULL, out, err);
     buf_deinit(&path);
     return st;
 }
@@ -358,13 +360,37 @@ done:
     return st;
 }
 
+/* vocab.json and merges.txt, by way of the tokenizer.json that they stand for. */
+static lath_status open_vocab_json(const lath_allocator *alloc, const char *dir, const char *path, tok **out,
+                                   lath_error *err)
+{
+    lath_status st;
+    json_value *config;
+    arena tree;
+    buf json;
+    arena_init(&tree, alloc);
+    buf_init(&json, alloc, JSON_MOST);
+    TRY_DONE(load_config(&tree, dir, &config, err));
+    TRY_DONE(tok_vocab_json_to_json(alloc, dir, config, &json, err));
+    TRY_DONE(open_json(alloc, path, json.data, json.len, out, err));
+    st = tok_vocab_json_check(*out, dir, config, err);
+    if (st != LATH_OK) {
+        tok_close(*out);
+        *out = NULL;
+    }
+done:
+    buf_deinit(&json);
+    arena_deinit(&tree);
+    return st;
+}
+
 /* true: path is the first of the names that dir has. */
 static bool find_file(buf *path, const char *dir, const char *const *names)
 {
     for (; *names; names++) {
         buf_clear(path);
         file_join(path, dir, *names);
-        if (!path->failed && file_is_regular(buf_cstr(path))) return true;
+        if (!path->failed && file_exists(buf_cstr(path))) return true;
     }
     return false;
 }
@@ -377,7 +403,7 @@ lath_status tok_open_dir(const lath_allocator *alloc, const char *dir, tok **out
     buf_init(&path, alloc, 1 << 16);
     file_join(&path, dir, "tokenizer.json");
     TRY_DONE(buf_status(&path, err));
-    if (file_is_regular(buf_cstr(&path))) {
+    if (file_exists(buf_cstr(&path))) {
         st = open_json(alloc, path.data, NULL, 0, out, err);
         goto done;
     }
@@ -386,10 +412,15 @@ lath_status tok_open_dir(const lath_allocator *alloc, const char *dir, tok **out
         st = open_spm(alloc, dir, path.data, out, err);
         goto done;
     }
+    static const char *const vocab_json[] = {"vocab.json", NULL}, *const merges[] = {"merges.txt", NULL};
+    if (find_file(&path, dir, merges) && find_file(&path, dir, vocab_json)) {
+        st = open_vocab_json(alloc, dir, path.data, out, err);
+        goto done;
+    }
     buf_clear(&path);
     file_join(&path, dir, "vocab.txt");
     TRY_DONE(buf_status(&path, err));
-    if (!file_is_regular(buf_cstr(&path))) {
+    if (!file_exists(buf_cstr(&path))) {
         st = err_set(err, LATH_ERR_NOT_FOUND, "%s: has neither tokenizer.json nor vocab.txt", dir);
         goto done;
     }
@@ -405,6 +436,7 @@ void tok_close(tok *t)
     tok_added_deinit(&t->added);
     if (t->model.deinit) t->model.deinit(&t->model);
     tok_vocab_deinit(&t->vocab);
+    tok_decode_table_destroy(t);
     tok_regex_release(t);
     arena_deinit(&t->mem);
     alloc_release(t->alloc, t, sizeof(*t));
@@ -417,7 +449,7 @@ const lath_allocator *tok_allocator(const tok *t) { return t->alloc; }
 size_t tok_private_bytes(const tok *t)
 {
     size_t maps = t->added.by_content.n_slots + t->added.special.n_slots;
-    size_t model = t->model.bytes ? t->model.bytes(&t->model) : 0;
+    size_t model = (t->model.bytes ? t->model.bytes(&t->model) : 0) + tok_decode_table_bytes(t);
     return sizeof(*t) + t->mem.total + tok_vocab_bytes(&t->vocab) + model + maps * sizeof(map_slot);
 }
 

@@ -226,7 +226,7 @@ static void put_range(const job *j, range r, size_t which, int32_t type_id)
     for (size_t i = 0; i < n; i++) out->e.type_ids[k + i] = type_id;
     memset(out->special_mask + k, 0, n);
     memset(out->source + k, (int)which, n);
-    if (j->t->template.trim) tok_trim_offsets(j->t, j->texts[which], out->e.ids + k, out->e.offsets + 2 * k, n);
+    if (j->t->template.trim) tok_trim_offsets(j->t, j->texts[which], &out->texts, r.b, out->e.offsets + 2 * k, n);
     out->e.n = k + n;
 }
 

@@ -63,10 +63,10 @@ typedef struct tok_work {
      * the same with the second pair: what was normalized is read again for the next piece. */
     tok_textbuf bufs[4];
     int pair, next_buf; /* the pair is 0 or 2 */
-    tok_spans spans;   /* the words of the segment in hand */
-    tok_spans spare;   /* what the next splitter writes */
-    tok_spans matches; /* of splitters that need them */
-    uint64_t *hashes;  /* [cap_hashes] of the prefixes of a long word */
+    tok_spans spans;    /* the words of the segment in hand */
+    tok_spans spare;    /* what the next splitter writes */
+    tok_spans matches;  /* of splitters that need them */
+    uint64_t *hashes;   /* [cap_hashes] of the prefixes of a long word */
     size_t cap_hashes;
     tok_encoding *out;
     lath_error *err;
@@ -119,7 +119,7 @@ struct tok_normalizer {
         uint32_t mask;       /* flags that make a character need more than copying */
         uint16_t ascii[256]; /* the byte that an ASCII byte becomes, or TOK_ASCII_SLOW */
     } pass;
-    const void *param; /* of normalizers in their own files */
+    const void *param;           /* of normalizers in their own files */
     const tok_normalizer *items; /* [n_items] of a sequence */
     size_t n_items;
 };
@@ -139,7 +139,7 @@ struct tok_splitter {
     lath_status (*run)(const tok_splitter *p, tok_work *w, tok_text *t);
     uint8_t ascii[256]; /* class of a byte: see tok_split.c */
     tok_split_kind behavior;
-    const void *param; /* of splitters in their own files */
+    const void *param;         /* of splitters in their own files */
     const tok_splitter *items; /* [n_items] of a sequence */
     size_t n_items;
 };
@@ -175,8 +175,8 @@ typedef struct tok_template {
     size_t n_single, n_pair;
     size_t n_added, n_added_pair; /* tokens that they add */
     bool types_always;            /* type ids of the text are the template's even when its tokens are not wanted */
-    bool types_of_rest;           /* overflowing parts of a text have the template's type ids with its tokens (Roberta) */
-    const tok_trim *trim;         /* spaces at the ends of tokens go out of the offsets; NULL: they stay */
+    bool types_of_rest;   /* overflowing parts of a text have the template's type ids with its tokens (Roberta) */
+    const tok_trim *trim; /* spaces at the ends of tokens go out of the offsets; NULL: they stay */
 } tok_template;
 
 /* How a decoder works when tokens come one by one (tok_stream.c). */
@@ -221,11 +221,11 @@ typedef struct tok_added_token {
 typedef struct tok_added {
     tok_added_token *v; /* [n], no two of one id */
     size_t n;
-    map by_content;  /* content -> id */
-    map special;     /* contents of special tokens */
+    map by_content;          /* content -> id */
+    map special;             /* contents of special tokens */
     bool special_first[256]; /* bytes that they begin with */
-    map by_id;       /* id -> index in v, while loading */
-    int32_t next_id; /* of the next token that the vocabulary does not have */
+    map by_id;               /* id -> index in v, while loading */
+    int32_t next_id;         /* of the next token that the vocabulary does not have */
     tok_trie raw, normalized;
     bool patterns_differ; /* some pattern is not its content */
     tok_trie forged;      /* contents of special tokens that the model could give for text, too */
@@ -243,16 +243,20 @@ struct tok {
     tok_template template;
     tok_decoder decoder; /* run == NULL: tokens are joined by a space */
     tok_added added;
-    struct tok_regex *regexes; /* tok_regex.h */
-    int32_t unk;               /* the model's unknown token, -1: none */
+    struct tok_regex *regexes;             /* tok_regex.h */
+    struct tok_decode_table *decode_table; /* tok_decode_table.h; NULL: the decoder has none */
+    int32_t unk;                           /* the model's unknown token, -1: none */
 };
 
 /* Appends the tokens of a text to out->ids and out->offsets; the template is put around them and offsets are trimmed
  * afterwards. */
 lath_status tok_encode_text(const tok *t, arena *scratch, const char *text, size_t n, bool parse_special,
                             tok_encoding *out, lath_error *err);
-/* For templates with `trim`: the n tokens of one text. */
-void tok_trim_offsets(const tok *t, const char *text, const int32_t *ids, uint32_t *offsets, size_t n);
+/* For templates with `trim`: the n tokens of one text. A token that stands for other text than the vocabulary has for it
+ * (an added token that took spaces, unknown text of Unigram) is marked when it is emitted: the marks lie in type_ids,
+ * which are not written before. */
+void tok_trim_mark(tok_work *w, const char *s, size_t n, bool spaces_count);
+void tok_trim_offsets(const tok *t, const char *text, const tok_encoding *e, size_t from, uint32_t *offsets, size_t n);
 /* LATH_ERR_INPUT, _LIMIT. */
 lath_status tok_check_text(const char *text, size_t n, lath_error *err);
 
@@ -322,6 +326,8 @@ lath_status tok_template_load_pair(tok_load *l, const json_value *v, const char 
 lath_status tok_template_roberta_init(tok_load *l, int32_t cls, int32_t sep, tok_template *out);
 lath_status tok_template_bert_init(tok_load *l, int32_t cls, int32_t sep, tok_template *out);
 void tok_decoder_wordpiece_init(tok_decoder *d, tok_string prefix, bool cleanup);
+/* d is a Replace decoder: each token by itself. */
+bool tok_decoder_is_replace(const tok_decoder *d);
 /* n is a Replace of one string by another. */
 bool tok_norm_replaces(const tok_normalizer *n, tok_string *what, tok_string *with);
 void tok_norm_prepend_init(tok_normalizer *out, const tok_string *what);

@@ -145,18 +145,41 @@ static bool add_named(set *s, const char *name)
 static const struct {
     const char *name, *category;
 } long_names[] = {
-    {"letter", "L"},          {"uppercaseletter", "Lu"},      {"lowercaseletter", "Ll"},
-    {"titlecaseletter", "Lt"}, {"modifierletter", "Lm"},       {"otherletter", "Lo"},
-    {"mark", "M"},            {"nonspacingmark", "Mn"},       {"spacingmark", "Mc"},
-    {"enclosingmark", "Me"},  {"number", "N"},                {"decimalnumber", "Nd"},
-    {"letternumber", "Nl"},   {"othernumber", "No"},          {"punctuation", "P"},
-    {"connectorpunctuation", "Pc"}, {"dashpunctuation", "Pd"}, {"openpunctuation", "Ps"},
-    {"closepunctuation", "Pe"}, {"initialpunctuation", "Pi"}, {"finalpunctuation", "Pf"},
-    {"otherpunctuation", "Po"}, {"symbol", "S"},              {"mathsymbol", "Sm"},
-    {"currencysymbol", "Sc"}, {"modifiersymbol", "Sk"},       {"othersymbol", "So"},
-    {"separator", "Z"},       {"spaceseparator", "Zs"},       {"lineseparator", "Zl"},
-    {"paragraphseparator", "Zp"}, {"control", "Cc"},          {"format", "Cf"},
-    {"unassigned", "Cn"},     {"privateuse", "Co"},
+    {"letter", "L"},
+    {"uppercaseletter", "Lu"},
+    {"lowercaseletter", "Ll"},
+    {"titlecaseletter", "Lt"},
+    {"modifierletter", "Lm"},
+    {"otherletter", "Lo"},
+    {"mark", "M"},
+    {"nonspacingmark", "Mn"},
+    {"spacingmark", "Mc"},
+    {"enclosingmark", "Me"},
+    {"number", "N"},
+    {"decimalnumber", "Nd"},
+    {"letternumber", "Nl"},
+    {"othernumber", "No"},
+    {"punctuation", "P"},
+    {"connectorpunctuation", "Pc"},
+    {"dashpunctuation", "Pd"},
+    {"openpunctuation", "Ps"},
+    {"closepunctuation", "Pe"},
+    {"initialpunctuation", "Pi"},
+    {"finalpunctuation", "Pf"},
+    {"otherpunctuation", "Po"},
+    {"symbol", "S"},
+    {"mathsymbol", "Sm"},
+    {"currencysymbol", "Sc"},
+    {"modifiersymbol", "Sk"},
+    {"othersymbol", "So"},
+    {"separator", "Z"},
+    {"spaceseparator", "Zs"},
+    {"lineseparator", "Zl"},
+    {"paragraphseparator", "Zp"},
+    {"control", "Cc"},
+    {"format", "Cf"},
+    {"unassigned", "Cn"},
+    {"privateuse", "Co"},
 };
 
 /* name: small letters, without blanks, '-' and '_'. */
@@ -476,8 +499,7 @@ static lath_status copy_reference(rewriter *r)
 {
     char letter = r->s[r->i], close = r->i + 1 < r->n && r->s[r->i + 1] == '\'' ? '\'' : '>';
     const char *end = r->i + 2 < r->n ? memchr(r->s + r->i + 2, close, r->n - r->i - 2) : NULL;
-    if (!end || (r->s[r->i + 1] != '<' && r->s[r->i + 1] != '\''))
-        return MALFORMED(r, "\\%c without a name", letter);
+    if (!end || (r->s[r->i + 1] != '<' && r->s[r->i + 1] != '\'')) return MALFORMED(r, "\\%c without a name", letter);
     size_t n = (size_t)(end + 1 - (r->s + r->i));
     r->atom = r->out->len;
     buf_char(r->out, '\\');
@@ -660,8 +682,9 @@ static lath_status rewrite_quantifier(rewriter *r, size_t interval, bool no_low,
         buf_char(r->out, r->s[r->i++]);
         if (r->i < r->n && (r->s[r->i] == '?' || r->s[r->i] == '+')) buf_char(r->out, r->s[r->i++]);
     }
-    bool no, ex, again = r->i < r->n && (r->s[r->i] == '*' || r->s[r->i] == '+' || r->s[r->i] == '?' ||
-                                         (r->s[r->i] == '{' && interval_length(r, &no, &ex)));
+    bool no, ex,
+        again = r->i < r->n && (r->s[r->i] == '*' || r->s[r->i] == '+' || r->s[r->i] == '?' ||
+                                (r->s[r->i] == '{' && interval_length(r, &no, &ex)));
     if (again && r->out->data && r->out->len && r->out->data[r->out->len - 1] != ')') wrap_atom(r);
     return LATH_OK;
 }

@@ -236,6 +236,8 @@ lath_status tok_norm_replace(tok_load *l, const json_value *v, tok_normalizer *o
     return LATH_OK;
 }
 
+bool tok_decoder_is_replace(const tok_decoder *d) { return d->run == decode; }
+
 bool tok_norm_replaces(const tok_normalizer *n, tok_string *what, tok_string *with)
 {
     const replacer *r = n->param;

@@ -31,7 +31,7 @@ typedef struct tok_spm {
     tok_spm_kind kind;
     int64_t unk, bos, eos; /* ids; -1: none. unk is always there */
     bool byte_fallback, add_dummy_prefix, remove_extra_spaces, escape_spaces;
-    bool user_as_added; /* user-defined pieces are found in raw text, as llama.cpp does, and merges may make them */
+    bool user_as_added;   /* user-defined pieces are found in raw text, as llama.cpp does, and merges may make them */
     const char *charsmap; /* [n_charsmap] in the file */
     size_t n_charsmap;
 } tok_spm;

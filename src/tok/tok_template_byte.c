@@ -30,9 +30,10 @@ static size_t spaces_behind(const char *s, size_t n)
     return k;
 }
 
-static void trim_token(const tok_trim *x, const char *token, size_t len, const char *text, bool first, uint32_t o[2])
+/* before, behind: spaces at the ends of the token. */
+static void trim_token(const tok_trim *x, size_t before, size_t behind, const char *text, bool first, uint32_t o[2])
 {
-    size_t before = spaces_before(token, len), behind = spaces_behind(token, len), step;
+    size_t step;
     if (before == 1 && x->prefix && (first || o[0] == 0)) before = 0;
     for (; before && o[0] < o[1]; before--) {
         uni_next(text + o[0], &step);
@@ -46,14 +47,33 @@ static void trim_token(const tok_trim *x, const char *token, size_t len, const c
     if (behind == 0) o[1] = to > o[0] ? to : o[0];
 }
 
-void tok_trim_offsets(const tok *t, const char *text, const int32_t *ids, uint32_t *offsets, size_t n)
+enum { MARKED = 1 << 30, MARK_BITS = 15, MARK_MOST = (1 << MARK_BITS) - 1 };
+
+static size_t at_most(size_t n) { return n < MARK_MOST ? n : MARK_MOST; }
+
+void tok_trim_mark(tok_work *w, const char *s, size_t n, bool spaces_count)
+{
+    tok_encoding *e = w->out;
+    if (!w->t->template.trim || e->n == 0) return;
+    size_t before = n && (spaces_count || s[0] != ' ') ? spaces_before(s, n) : 0;
+    size_t behind = n && (spaces_count || s[n - 1] != ' ') ? spaces_behind(s, n) : 0;
+    e->type_ids[e->n - 1] = (int32_t)(MARKED | at_most(before) << MARK_BITS | at_most(behind));
+}
+
+/* Tokens from.. of e, whose offsets are at `offsets`. */
+void tok_trim_offsets(const tok *t, const char *text, const tok_encoding *e, size_t from, uint32_t *offsets, size_t n)
 {
     const tok_trim *x = t->template.trim;
     for (size_t i = 0; i < n; i++) {
-        size_t len;
-        if ((size_t)ids[i] >= x->n_ids || !x->spaced[ids[i]]) continue;
-        const char *token = tok_vocab_get(&t->vocab, ids[i], &len);
-        if (token) trim_token(x, token, len, text, i == 0, offsets + 2 * i);
+        size_t len, id = (size_t)e->ids[from + i];
+        int32_t m = e->type_ids[from + i];
+        if (m & MARKED) {
+            trim_token(x, (size_t)(m >> MARK_BITS & MARK_MOST), (size_t)(m & MARK_MOST), text, i == 0, offsets + 2 * i);
+            continue;
+        }
+        if (id >= x->n_ids || !x->spaced[id]) continue;
+        const char *token = tok_vocab_get(&t->vocab, e->ids[from + i], &len);
+        if (token) trim_token(x, spaces_before(token, len), spaces_behind(token, len), text, i == 0, offsets + 2 * i);
     }
 }
 

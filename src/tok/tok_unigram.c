@@ -135,7 +135,9 @@ static lath_status close_run(walk *k)
         TRY(run_as_bytes(k, from, to, &done));
         if (done) return LATH_OK;
     }
-    return tok_emit(k->w, k->w->t->alloc, id >= 0 ? id : k->u->unk, from, to);
+    TRY(tok_emit(k->w, k->w->t->alloc, id >= 0 ? id : k->u->unk, from, to));
+    if (!k->run_lead) tok_trim_mark(k->w, k->t->s + k->run_b, k->run_e - k->run_b, !k->u->meta);
+    return LATH_OK;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- viterbi */

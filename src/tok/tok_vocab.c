@@ -28,7 +28,7 @@ void tok_vocab_deinit(tok_vocab *v)
     buf_deinit(&v->pending);
     alloc_release(v->alloc, v->slots, v->n_slots * sizeof(*v->slots));
     alloc_release(v->alloc, v->filter, (size_t)(v->filter_mask + 1) / 8);
-    alloc_release(v->alloc, v->by_id, v->n_ids * sizeof(*v->by_id));
+    alloc_release(v->alloc, v->by_id, v->cap_ids * sizeof(*v->by_id));
     *v = (tok_vocab){0};
 }
 
@@ -64,15 +64,19 @@ static entry entry_at(const tok_vocab *v, size_t i, size_t n, size_t *len)
     return e;
 }
 
+/* Doubles when tokens come one by one: added tokens may be many. */
 static lath_status reserve_ids(tok_vocab *v, size_t n, lath_error *err)
 {
-    if (n <= v->n_ids) return LATH_OK;
-    tok_vocab_text *p = alloc_array(v->alloc, n, sizeof(*p));
-    if (!p) return err_nomem(err, n * sizeof(*p));
-    if (v->n_ids) memcpy(p, v->by_id, v->n_ids * sizeof(*p));
-    alloc_release(v->alloc, v->by_id, v->n_ids * sizeof(*p));
-    v->by_id = p;
-    v->n_ids = n;
+    if (n > v->cap_ids) {
+        size_t cap = v->cap_ids && n < v->cap_ids * 2 ? v->cap_ids * 2 : n;
+        tok_vocab_text *p = alloc_array(v->alloc, cap, sizeof(*p));
+        if (!p) return err_nomem(err, cap * sizeof(*p));
+        if (v->n_ids) memcpy(p, v->by_id, v->n_ids * sizeof(*p));
+        alloc_release(v->alloc, v->by_id, v->cap_ids * sizeof(*p));
+        v->by_id = p;
+        v->cap_ids = cap;
+    }
+    if (n > v->n_ids) v->n_ids = n;
     return LATH_OK;
 }
 
@@ -86,8 +90,9 @@ static lath_status allocate(tok_vocab *v, lath_error *err)
     }
     size_t bits = v->n_slots * 4; /* 8 to 16 bits a token */
     if (bits < 64) bits = 64;
-    v->slots = alloc_array(v->alloc, v->n_slots, sizeof(*v->slots));
+    v->slots = alloc_table(v->alloc, v->n_slots * sizeof(*v->slots));
     if (!v->slots) return err_nomem(err, v->n_slots * sizeof(*v->slots));
+    memset(v->slots, 0, v->n_slots * sizeof(*v->slots));
     v->filter = alloc_zero(v->alloc, bits / 8);
     if (!v->filter) return err_nomem(err, bits / 8);
     v->filter_mask = bits - 1;
@@ -183,5 +188,5 @@ const char *tok_vocab_get(const tok_vocab *v, int32_t id, size_t *len)
 size_t tok_vocab_bytes(const tok_vocab *v)
 {
     return v->text.cap + v->pending.cap + v->n_slots * sizeof(*v->slots) +
-           (v->filter ? (size_t)(v->filter_mask + 1) / 8 : 0) + v->n_ids * sizeof(*v->by_id);
+           (v->filter ? (size_t)(v->filter_mask + 1) / 8 : 0) + v->cap_ids * sizeof(*v->by_id);
 }

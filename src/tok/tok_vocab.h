@@ -37,7 +37,7 @@ typedef struct tok_vocab {
     uint64_t *filter; /* [(filter_mask + 1) / 64] */
     uint64_t filter_mask;
     tok_vocab_text *by_id; /* [n_ids] */
-    size_t n_ids;
+    size_t n_ids, cap_ids;
 } tok_vocab;
 
 void tok_vocab_init(tok_vocab *v, const lath_allocator *alloc);

@@ -1,12 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0
- * fuzz_tokenizer.c: any bytes as tokenizer.json; where they load, a few texts (and the bytes themselves) are encoded
- * and decoded again. */
+ * fuzz_tokenizer.c: any bytes as tokenizer.json; where they load, a few texts (and the bytes themselves) are encoded,
+ * as pairs and in parts, too, and decoded again, whole and as a stream. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tok/tok.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What may differ: a run of byte tokens that is not UTF-8 (tok_stream.c), which leaves U+FFFD in the text. */
+static void check_stream(const tok *t, const tok_encoding *e, bool skip, const buf *whole)
+{
+    buf out;
+    tok_stream *s;
+    size_t step = 1 + e->n % 3;
+    if (tok_stream_create(t, skip, &s, NULL) != LATH_OK) abort();
+    buf_init(&out, alloc_default(), 1 << 26);
+    for (size_t i = 0; i < e->n; i += step) {
+        if (tok_stream_push(s, e->ids + i, e->n - i < step ? e->n - i : step, &out, NULL) != LATH_OK) abort();
+    }
+    if (tok_stream_finish(s, &out, NULL) != LATH_OK) abort();
+    bool broken = whole->len && memmem(whole->data, whole->len, "\xEF\xBF\xBD", 3);
+    if (!broken && (out.len != whole->len || (out.len && memcmp(out.data, whole->data, out.len) != 0))) abort();
+    buf_deinit(&out);
+    tok_stream_destroy(s);
+}
+
+static void use_parts(const tok *t, arena *scratch, const char *text, size_t n)
+{
+    tok_parts p = {0};
+    const char *texts[] = {text, "b [SEP] a"};
+    const size_t lens[] = {n, 9};
+    tok_pair_options o = {
+        true, (n & 2) == 0, (n & 4) != 0, (tok_truncation)(n % 3), 3 + (int64_t)(n % 7), (int64_t)(n % 2)};
+    if (tok_encode_parts(t, scratch, texts, lens, 1 + n % 2, &o, &p, NULL) == LATH_OK) {
+        if (p.n_parts < 1 || p.begin[0] != 0 || p.begin[p.n_parts] != p.e.n) abort();
+        for (size_t i = 0; i < p.e.n; i++) {
+            if (p.special_mask[i] != (p.source[i] < 0) || p.e.offsets[2 * i] > p.e.offsets[2 * i + 1]) abort();
+        }
+    }
+    tok_parts_release(t, &p);
+}
 
 static void use(const tok *t, const char *text, size_t n, int64_t most)
 {
@@ -22,7 +56,9 @@ static void use(const tok *t, const char *text, size_t n, int64_t most)
                 abort();
         }
         if (tok_decode(t, e.ids, e.n, n & 2, &out, NULL) != LATH_OK) abort();
+        check_stream(t, &e, n & 2, &out);
     }
+    use_parts(t, &scratch, text, n);
     buf_deinit(&out);
     tok_encoding_release(t, &e);
     arena_deinit(&scratch);
@@ -32,7 +68,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const texts[] = {
         "The CATS unaffable! [MASK] [CLS]",
-        " e\xCC\x81\xCC\xA3 \xE4\xB8\xAD\xED\x95\x9C \xC4\xB0 a\xF0\x9D\x85\xA5\xCC\x81 ", ""};
+        " e\xCC\x81\xCC\xA3 \xE4\xB8\xAD\xED\x95\x9C \xC4\xB0 a\xF0\x9D\x85\xA5\xCC\x81 ",
+        "",
+        "a  bb\r\n\r\n don't 12345 \xE2\x96\x81<s>ab<0x41>\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x92\xBB",
+    };
     tok *t;
     if (tok_open_json(alloc_default(), "fuzz", (const char *)data, size, &t, NULL) != LATH_OK) return 0;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) use(t, texts[i], strlen(texts[i]), (int64_t)i * 4);
