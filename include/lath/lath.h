@@ -165,7 +165,9 @@ typedef struct lath_text {
 
 typedef struct lath_tokenizer lath_tokenizer;
 
-/* Only the tokenizer of a model directory (tokenizer.json, or vocab.txt with tokenizer_config.json). Immutable, shared between threads. */
+/* Only the tokenizer of a model directory: tokenizer.json; else a SentencePiece file (tokenizer.model, spiece.model,
+ * sentencepiece.bpe.model), vocab.json with merges.txt, or vocab.txt, each with tokenizer_config.json. Immutable, shared between threads. LATH_ERR_UNSUPPORTED: a component or
+ * field that lath does not have, named. */
 LATH_API lath_status lath_tokenizer_open(lath_runtime *rt, const char *path, lath_tokenizer **out, lath_error *err);
 LATH_API void lath_tokenizer_close(lath_tokenizer *tok); /* NULL is allowed; never close one that a model lent */
 /* The model's own, borrowed. */
@@ -187,9 +189,10 @@ typedef struct lath_tokens {
 
 typedef struct lath_encode_options {
     size_t struct_size;
-    int32_t add_special;   /* 1: with the tokens of the template ([CLS] ... [SEP]) */
-    int32_t parse_special; /* 1: special tokens written in the text become those tokens; 0: they are plain text */
-    int64_t max_tokens;    /* 0: no limit; else the text is cut so that n <= max_tokens, template tokens included */
+    int32_t add_special; /* 1: with the tokens of the template ([CLS] ... [SEP]) */
+    int32_t
+        parse_special; /* 1: special tokens written in the text become those tokens; 0: they are plain text, no special token results */
+    int64_t max_tokens; /* 0: no limit; else the text is cut so that n <= max_tokens, template tokens included */
 } lath_encode_options;
 #define LATH_ENCODE_OPTIONS_INIT             \
     {                                        \

@@ -218,6 +218,21 @@ static bool begin_write(field *f, uint64_t *last)
     return atomic_compare_exchange_strong_explicit(f, last, *last | BUSY, memory_order_acq_rel, memory_order_relaxed);
 }
 
+static bool holds(const small *s, const tok_cache_key *key)
+{
+    return get(&s->key[0]) == key->w[0] && get(&s->key[1]) == key->w[1];
+}
+
+/* The slot that has the word, or an empty one, or either. */
+static size_t which_of_two(const small *s, const tok_cache_key *key)
+{
+    bool full[2] = {COUNT(get(&s[0].v[1])) != 0, COUNT(get(&s[1].v[1])) != 0};
+    if (full[0] && holds(&s[0], key)) return 0;
+    if (full[1] && holds(&s[1], key)) return 1;
+    if (full[0] != full[1]) return full[0];
+    return full[0] ? key->hash >> 63 : 0;
+}
+
 void tok_bpe_cache_put(tok_bpe_cache *c, const tok_cache_key *key, const int32_t *ids, const uint32_t *len, size_t n)
 {
     uint64_t v[TOK_CACHE_MOST] = {0}, last;
@@ -231,7 +246,7 @@ void tok_bpe_cache_put(tok_bpe_cache *c, const tok_cache_key *key, const int32_t
     bool is_small = key->n_words == 2 && n <= 4;
     small *s = &t->small[small_set(key)];
     large *g = &t->large[large_slot(key)];
-    if (is_small && COUNT(get(&s[0].v[1])) != 0 && (COUNT(get(&s[1].v[1])) == 0 || key->hash >> 63)) s++;
+    if (is_small) s += which_of_two(s, key);
     if (!begin_write(is_small ? &s->v[1] : &g->v[2], &last)) return;
     uint64_t control = (((last & ~BUSY) >> 44 << 44) + STEP) | (uint64_t)n << 40;
     if (is_small)

@@ -744,7 +744,7 @@ lath_status tok_regex_rewrite(const lath_allocator *alloc, tok_string pattern, b
     arena_init(&r->mem, alloc);
     lath_status st = LATH_OK;
     while (r->i < r->n && st == LATH_OK && !out->failed) st = rewrite_one(r);
-    if (st == LATH_OK && r->depth > 0) st = MALFORMED(r, "a group without its end");
+    if (st == LATH_OK && !out->failed && r->depth > 0) st = MALFORMED(r, "a group without its end");
     if (st == LATH_OK && r->named && r->numbered) st = REFUSE(r, "numbered references beside named groups");
     if (st == LATH_OK) st = buf_status(out, err);
     arena_deinit(&r->mem);

@@ -230,7 +230,7 @@ static lath_status load(tok_load *l, const json_value *v, const char *what, repl
 
 lath_status tok_norm_replace(tok_load *l, const json_value *v, tok_normalizer *out)
 {
-    replacer *r;
+    replacer *r = NULL;
     TRY(load(l, v, "normalizer", &r));
     *out = (tok_normalizer){.run = run, .param = r};
     return LATH_OK;
@@ -249,7 +249,7 @@ bool tok_norm_replaces(const tok_normalizer *n, tok_string *what, tok_string *wi
 
 lath_status tok_decoder_replace(tok_load *l, const json_value *v, tok_decoder *out)
 {
-    replacer *r;
+    replacer *r = NULL;
     TRY(load(l, v, "decoder", &r));
     *out = (tok_decoder){.stream = TOK_STREAM_EACH, .run = decode, .param = r};
     return LATH_OK;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tokenizer of liblath through ctypes, after include/lath/lath.h: what check_tokenizers.py and bench/tokenizers.py need."""
+"""The tokenizer of liblath through ctypes, after include/lath/lath.h: what check_tokenizers.py and bench/tok_peers.py need."""
 
 import ctypes as c
 

@@ -161,8 +161,8 @@ static void test_llama(void **state)
                                         "c",
                                         "bc",
                                         "ab",
-                                        "\xE2\x96\x81"
-                                        "a",
+                                        ("\xE2\x96\x81"
+                                         "a"),
                                         "<x>"};
     static const float scores[] = {0, 0, 0, 0, -9, -8, -7, -6, -1, -2, -3, 0};
     static const int32_t types[] = {2, 3, 3, 6, 1, 1, 1, 1, 1, 1, 1, 4};
@@ -203,8 +203,8 @@ static void test_t5(void **state)
                                         "\xE2\x96\x81",
                                         "a",
                                         "b",
-                                        "\xE2\x96\x81"
-                                        "ab",
+                                        ("\xE2\x96\x81"
+                                         "ab"),
                                         "ab"};
     static const float scores[] = {0, 0, 0, -3, -4, -4, -2, -5};
     static const int32_t types[] = {3, 3, 2, 1, 1, 1, 1, 1};
@@ -238,8 +238,8 @@ static void test_bert(void **state)
                                         "able",
                                         "\xE2\x96\x81the",
                                         "[unused1]",
-                                        "\xE2\x96\x81"
-                                        "]",
+                                        ("\xE2\x96\x81"
+                                         "]"),
                                         "un"};
     tok_string tokens[10];
     tok_arrays a = TOK_ARRAYS_INIT;
