@@ -15,4 +15,5 @@ for kind in uncased cased; do
     "$python" check_wordpiece.py "$tok/$kind" --write-sample "$tok/wordpiece_$kind.jsonl" 600
 done
 "$python" make_tok_pipelines.py ../../tests/unit/tok/pipelines.jsonl
+"$python" make_bpe_cases.py ../../tests/unit/tok
 "$python" make_spm_goldens.py ../../tests/unit/tok/spm

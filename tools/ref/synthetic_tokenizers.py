@@ -22,7 +22,7 @@ SPLIT_PATTERNS = [GPT2, LLAMA3, QWEN2, QWEN35, GPT4O, r"\s+", r"\p{L}+|\p{N}+", 
                   r"[一-龥぀-ゟ゠-ヿ]+", r"\d", r" ?[^(\s|.,!?…。，、।۔،)]+", r"(?<=\p{Ll})(?=\p{Lu})|\s", r"[\p{P}\p{S}]",
                   r"\p{Han}+", r"[^\S\r\n]+", r"(?:\r?\n)+", r"\p{Z}+|\p{C}+", r"", r"[[:punct:]]+", r".{3}"]
 REPLACE_PATTERNS = [(r" {2,}", " "), (r"\s+", "▁"), (r"[0-9]", "0"), (r"(?i)the", "da"), (r"\p{M}+", ""), (r"[“”]", '"'),
-                    (r"e", "éé"), (r"^\s+", ""), (r"\s+$", ""), (r"$", " end"), (r"\p{Lu}", "U"), (r"\n", "⏎")]
+                    (r"e", "éé"), (r"^\s+", ""), (r"\s+$", ""), (r"\p{Lu}", "U"), (r"\n", "⏎")]
 REPLACE_STRINGS = [(" ", "▁"), ("``", '"'), ("''", '"'), ("a", "ab"), ("ab", ""), ("é", "e"), ("\n", " "), ("the", "THE"),
                    ("中", "中国"), (".", ". ")]
 BEHAVIORS = ["removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"]
@@ -259,7 +259,7 @@ def decoder_one(rng):
         return {"type": kind, "content": rng.choice([" ", " ", "e", "▁"]), "start": rng.choice([0, 1, 2]), "stop": rng.choice([0, 0, 1, 2])}
     if kind == "Replace":
         if rng.random() < 0.3:
-            pattern, content = rng.choice(REPLACE_PATTERNS)
+            pattern, content = rng.choice(REPLACE_PATTERNS + [(r"$", " end")])  # as a normalizer it breaks the package's alignment
             return {"type": kind, "pattern": {"Regex": pattern}, "content": content}
         pattern, content = rng.choice([("▁", " "), ("▁", " "), ("Ġ", " "), ("e", ""), (" ", "  ")])
         return {"type": kind, "pattern": {"String": pattern}, "content": content}
