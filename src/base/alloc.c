@@ -57,15 +57,35 @@ void *alloc_array(const lath_allocator *a, size_t count, size_t size)
     return size_mul(count, size, &n) ? alloc_zero(a, n) : NULL;
 }
 
+/* | head: what the allocator gave, just before the table | table, aligned to a large page | slack, never touched | */
+enum { TABLE_HUGE = 2 << 20, TABLE_HEAD = 64 };
+
+static bool table_size(size_t size, size_t *whole)
+{
+    return size_add(size, size < TABLE_HUGE ? TABLE_HEAD : TABLE_HUGE + TABLE_HEAD, whole);
+}
+
 void *alloc_table(const lath_allocator *a, size_t size)
 {
-    char *p = alloc_bytes(a, size, 64);
+    size_t whole, align = size < TABLE_HUGE ? TABLE_HEAD : TABLE_HUGE;
+    char *block = size && table_size(size, &whole) ? alloc_bytes(a, whole, TABLE_HEAD) : NULL;
+    if (!block) return NULL;
+    char *p = block + TABLE_HEAD;
+    p += (size_t)(-(uintptr_t)p & (align - 1));
+    memcpy(p - sizeof(block), &block, sizeof(block));
 #if defined(MADV_HUGEPAGE)
-    const size_t huge = 2 << 20;
-    size_t before = p ? (size_t)(-(uintptr_t)p & (huge - 1)) : 0;
-    if (p && size >= before + huge) madvise(p + before, (size - before) & ~(huge - 1), MADV_HUGEPAGE);
+    if (size >= TABLE_HUGE) madvise(p, size & ~(size_t)(TABLE_HUGE - 1), MADV_HUGEPAGE);
 #endif
     return p;
+}
+
+void alloc_table_release(const lath_allocator *a, void *p, size_t size)
+{
+    char *block;
+    size_t whole = 0;
+    if (!p) return;
+    memcpy(&block, (char *)p - sizeof(block), sizeof(block));
+    if (table_size(size, &whole)) alloc_release(a, block, whole);
 }
 
 void *alloc_resize(const lath_allocator *a, void *p, size_t old_size, size_t size, size_t align)

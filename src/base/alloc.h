@@ -14,9 +14,10 @@ void *alloc_bytes(const lath_allocator *a, size_t size, size_t align);
 void *alloc_zero(const lath_allocator *a, size_t size);
 /* count * size bytes, NULL on overflow; zeroed, aligned for any type. */
 void *alloc_array(const lath_allocator *a, size_t count, size_t size);
-/* alloc_bytes, aligned to 64, for a table that is read here and there: the system is asked for large pages where whole
- * ones fit. */
+/* For a table that is read here and there: one of 2 MiB or more lies on large pages where the system has them. Aligned
+ * to 64; released with alloc_table_release. */
 void *alloc_table(const lath_allocator *a, size_t size);
+void alloc_table_release(const lath_allocator *a, void *p, size_t size); /* p may be NULL */
 void *alloc_resize(const lath_allocator *a, void *p, size_t old_size, size_t size, size_t align);
 /* p may be NULL. */
 void alloc_release(const lath_allocator *a, void *p, size_t size);

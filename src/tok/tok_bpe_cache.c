@@ -61,7 +61,7 @@ lath_status tok_bpe_cache_create(const lath_allocator *alloc, tok_bpe_cache **ou
 void tok_bpe_cache_destroy(tok_bpe_cache *c)
 {
     if (!c) return;
-    alloc_release(c->alloc, atomic_load(&c->tables), sizeof(tables));
+    alloc_table_release(c->alloc, atomic_load(&c->tables), sizeof(tables));
     alloc_release(c->alloc, c, sizeof(*c));
 }
 
@@ -79,7 +79,7 @@ static tables *get_tables(tok_bpe_cache *c)
     memset((void *)t, 0, sizeof(*t));
     tables *other = NULL;
     if (atomic_compare_exchange_strong(&c->tables, &other, t)) return t;
-    alloc_release(c->alloc, t, sizeof(*t));
+    alloc_table_release(c->alloc, t, sizeof(*t));
     return other;
 }
 

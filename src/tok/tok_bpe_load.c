@@ -207,8 +207,8 @@ static void deinit(tok_model *model)
     tok_bpe *m = (tok_bpe *)(uintptr_t)model->param;
     if (!m) return;
     tok_merges *x = &m->merges;
-    alloc_release(m->alloc, x->hot.slots, x->hot.n_lines * 64);
-    alloc_release(m->alloc, x->rest.slots, x->rest.n_lines * 64);
+    alloc_table_release(m->alloc, x->hot.slots, x->hot.n_lines * 64);
+    alloc_table_release(m->alloc, x->rest.slots, x->rest.n_lines * 64);
     alloc_release(m->alloc, x->filter, (x->filter_mask + 1) * sizeof(*x->filter));
     alloc_release(m->alloc, x->products, (x->n + 1) * sizeof(*x->products));
     alloc_release(m->alloc, x->first, FIRST_BYTES);

@@ -12,8 +12,8 @@
 #include "base/unicode.h"
 
 /* Steps of one search: what the reference's engine allows, and some 50 ms. */
-enum { STEPS_MOST = 10000000, PATTERN_MOST = 1 << 16, REWRITTEN_MOST = 1 << 24 };
-enum { STACK_FIRST = 64 << 10, STACK_MOST = 8 << 20 };
+enum { STEPS_MOST = 10000000, PATTERN_MOST = 1 << 14, REWRITTEN_MOST = 1 << 22 };
+enum { STACK_FIRST = 64 << 10, STACK_MOST = 8 << 20, HEAP_MOST = 64 << 10 /* KiB, without JIT */ };
 
 struct tok_regex {
     tok_regex *next; /* of the tokenizer */
@@ -93,8 +93,8 @@ static lath_status compile(tok_regex *r, const buf *pattern, lath_error *err)
     r->code = pcre2_compile((PCRE2_SPTR)pattern->data, pattern->len, options, &code, &at, c);
     pcre2_compile_context_free(c);
     if (r->code) {
-        int jit = pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE); /* without it matching is slower, not different */
-        return jit == PCRE2_ERROR_NOMEMORY ? err_nomem(err, pattern->len) : LATH_OK;
+        pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE); /* where that fails matching is slower, not different */
+        return LATH_OK;
     }
     if (code == PCRE2_ERROR_HEAP_FAILED) return err_nomem(err, pattern->len);
     char message[160];
@@ -144,6 +144,7 @@ lath_status tok_regex_begin(tok_regex_find *f, const tok_regex *r, const char *s
     f->data = pcre2_match_data_create(1, r->general);
     if (!f->context || !f->data) return err_nomem(err, sizeof(void *));
     pcre2_set_match_limit(c, STEPS_MOST);
+    pcre2_set_heap_limit(c, HEAP_MOST);
     return LATH_OK;
 }
 

@@ -28,7 +28,8 @@ typedef struct rewriter {
     const char *s;
     size_t n, i;
     buf *out;
-    arena mem;
+    arena mem;                           /* of the sets */
+    set *sets[2 * CLASS_DEPTH_MOST + 4]; /* used over and over: see set_for */
     lath_error *err;
     level levels[DEPTH_MOST];
     int depth;
@@ -43,7 +44,16 @@ typedef struct rewriter {
 
 /* ------------------------------------------------------------------------------------------------------------- sets */
 
-static set *new_set(rewriter *r) { return arena_zero(&r->mem, sizeof(set)); }
+/* A set by its use, emptied: ONE for a short while; INSIDE + 2 * depth for what stands in a class, one more for its parts
+ * before "&&". NULL: no memory. */
+enum { ONE, INSIDE };
+
+static set *set_for(rewriter *r, int use)
+{
+    if (!r->sets[use]) return r->sets[use] = arena_zero(&r->mem, sizeof(set));
+    memset(r->sets[use], 0, sizeof(set));
+    return r->sets[use];
+}
 
 static void set_add(set *s, uint32_t first, uint32_t last)
 {
@@ -71,6 +81,20 @@ static bool in_run(const set *s, uint32_t c, bool before)
     return c >= 0xD800 && c <= 0xDFFF ? before : set_has(s, c);
 }
 
+/* \\x{1F600} */
+static void put_code(buf *out, uint32_t c)
+{
+    char text[12];
+    size_t at = sizeof(text);
+    text[--at] = '}';
+    do text[--at] = "0123456789ABCDEF"[c & 15];
+    while (c >>= 4);
+    text[--at] = '{';
+    text[--at] = 'x';
+    text[--at] = '\\';
+    buf_append(out, text + at, sizeof(text) - at);
+}
+
 static void put_set(buf *out, const set *s, bool negated)
 {
     buf_str(out, negated ? "[^" : "[");
@@ -86,7 +110,9 @@ static void put_set(buf *out, const set *s, bool negated)
         if (!now && before) {
             uint32_t last = c - 1;
             while (last >= 0xD800 && last <= 0xDFFF) last--;
-            buf_printf(out, first == last ? "\\x{%X}" : "\\x{%X}-\\x{%X}", (unsigned)first, (unsigned)last);
+            put_code(out, first);
+            if (first != last) buf_char(out, '-');
+            if (first != last) put_code(out, last);
         }
         before = now;
     }
@@ -111,14 +137,26 @@ static uint8_t gc_value(uint32_t c)
     return uni_gc_2[(uint32_t)uni_gc_1[c >> UNI_GC_SHIFT] << UNI_GC_SHIFT | (c & ((1u << UNI_GC_SHIFT) - 1))];
 }
 
-/* Characters with a flag, or (flag 0) of a category whose name begins with `name`. */
+/* Characters with a flag, or (flag 0) of a category whose name begins with `name`. Block by block of the table, of which
+ * many are the same. */
 static void add_by_table(set *s, uint32_t flag, const char *name)
 {
+    enum { BLOCK = 1 << UNI_GC_SHIFT };
     bool wanted[UNI_GC_COUNT];
+    int32_t before = -1;
+    uint64_t bits[BLOCK / 64];
     for (int k = 0; k < UNI_GC_COUNT; k++) wanted[k] = name && strncmp(uni_gc_names[k], name, strlen(name)) == 0;
-    for (uint32_t c = 0; c < LIMIT; c++) {
-        uint8_t v = gc_value(c);
-        if (flag ? v & flag : wanted[v & UNI_GC_MASK]) s->w[c >> 6] |= (uint64_t)1 << (c & 63);
+    for (uint32_t c = 0; c < LIMIT; c += BLOCK) {
+        uint8_t block = uni_gc_1[c >> UNI_GC_SHIFT];
+        if (block != before) {
+            memset(bits, 0, sizeof(bits));
+            for (uint32_t i = 0; i < BLOCK; i++) {
+                uint8_t v = uni_gc_2[(uint32_t)block << UNI_GC_SHIFT | i];
+                if (flag ? v & flag : wanted[v & UNI_GC_MASK]) bits[i >> 6] |= (uint64_t)1 << (i & 63);
+            }
+            before = block;
+        }
+        for (uint32_t i = 0; i < BLOCK / 64; i++) s->w[(c >> 6) + i] |= bits[i];
     }
 }
 
@@ -330,7 +368,7 @@ static lath_status read_posix(rewriter *r, set *s, bool *is)
     size_t k = 2;
     while (p < stop && *p >= 'a' && *p <= 'z' && k < sizeof(name) - 1) name[k++] = *p++;
     if (stop - p < 2 || p[0] != ':' || p[1] != ']') return LATH_OK;
-    set *one = new_set(r);
+    set *one = set_for(r, ONE);
     if (!one) return err_nomem(r->err, sizeof(set));
     if (!add_named(one, name)) return LATH_OK;
     if (negated) set_invert(one);
@@ -353,7 +391,7 @@ static lath_status read_member(rewriter *r, set *s, uint32_t *code, bool *is_cod
     if (++r->i >= r->n) return MALFORMED(r, "it ends with a backslash");
     char c = r->s[r->i];
     bool property = (c == 'p' || c == 'P') && r->i + 1 < r->n && r->s[r->i + 1] == '{', negated = c == 'P';
-    set *one = new_set(r);
+    set *one = set_for(r, ONE);
     if (!one) return err_nomem(r->err, sizeof(set));
     *is_code = false;
     if (property) {
@@ -361,6 +399,11 @@ static lath_status read_member(rewriter *r, set *s, uint32_t *code, bool *is_cod
         TRY(read_property(r, one, &negated));
     } else if (letter_class(one, c, &negated)) {
         r->i++;
+        if (c == 'w' ||
+            c == 'W') { /* Oniguruma's \w takes superscript digits and fractions of Latin-1, its [\w] does not */
+            memset(one, 0, sizeof(*one));
+            add_named(one, "[:word");
+        }
     } else {
         if (c == 'b') { /* a backspace in a class */
             *code = 8;
@@ -383,8 +426,7 @@ static lath_status read_member(rewriter *r, set *s, uint32_t *code, bool *is_cod
 /* r->i is behind '['. Leaves it behind the ']' that closes the class. *negated: it began with '^'. */
 static lath_status read_class(rewriter *r, set *s, bool *negated, int depth)
 {
-    if (depth > CLASS_DEPTH_MOST) return REFUSE(r, "classes nested deeper than %d", (int)CLASS_DEPTH_MOST);
-    set *all = NULL; /* of the parts before "&&" */
+    set *all = NULL, *inner; /* all: of the parts before "&&" */
     *negated = r->i < r->n && r->s[r->i] == '^';
     if (*negated) r->i++;
     for (bool first = true;; first = false) {
@@ -392,11 +434,10 @@ static lath_status read_class(rewriter *r, set *s, bool *negated, int depth)
         char c = r->s[r->i];
         if (c == ']' && !first) break;
         if (c == '&' && r->i + 1 < r->n && r->s[r->i + 1] == '&') {
-            set *part = new_set(r);
-            if (!part) return err_nomem(r->err, sizeof(set));
-            for (size_t i = 0; i < WORDS; i++) part->w[i] = s->w[i] & (all ? all->w[i] : UINT64_MAX);
+            bool first_part = !all;
+            if (first_part && !(all = set_for(r, INSIDE + 2 * depth + 1))) return err_nomem(r->err, sizeof(set));
+            for (size_t i = 0; i < WORDS; i++) all->w[i] = first_part ? s->w[i] : all->w[i] & s->w[i];
             memset(s, 0, sizeof(*s));
-            all = part;
             r->i += 2;
             continue;
         }
@@ -404,7 +445,8 @@ static lath_status read_class(rewriter *r, set *s, bool *negated, int depth)
             bool posix, inner_negated;
             TRY(read_posix(r, s, &posix));
             if (posix) continue;
-            set *inner = new_set(r);
+            if (depth >= CLASS_DEPTH_MOST) return REFUSE(r, "classes nested deeper than %d", (int)CLASS_DEPTH_MOST);
+            inner = set_for(r, INSIDE + 2 * (depth + 1));
             if (!inner) return err_nomem(r->err, sizeof(set));
             r->i++;
             TRY(read_class(r, inner, &inner_negated, depth + 1));
@@ -433,13 +475,12 @@ static lath_status read_class(rewriter *r, set *s, bool *negated, int depth)
 static lath_status rewrite_class(rewriter *r)
 {
     bool negated;
-    set *s = new_set(r);
+    set *s = set_for(r, INSIDE);
     if (!s) return err_nomem(r->err, sizeof(set));
     r->i++;
     TRY(read_class(r, s, &negated, 0));
     r->atom = r->out->len;
     put_class(r, s, negated);
-    arena_reset(&r->mem);
     return LATH_OK;
 }
 
@@ -470,13 +511,13 @@ static lath_status put_literal(rewriter *r, uint32_t c)
     if (plain)
         buf_char(r->out, (char)c);
     else
-        buf_printf(r->out, "\\x{%X}", (unsigned)c);
+        put_code(r->out, c);
     return LATH_OK;
 }
 
 static lath_status put_word_boundary(rewriter *r, bool opposite)
 {
-    set *s = new_set(r);
+    set *s = set_for(r, ONE);
     if (!s) return err_nomem(r->err, sizeof(set));
     add_by_table(s, UNI_RE_WORD, NULL);
     r->atom = r->out->len;
@@ -490,7 +531,6 @@ static lath_status put_word_boundary(rewriter *r, bool opposite)
     buf_str(r->out, ")(?=");
     put_set(r->out, s, false);
     buf_str(r->out, "))");
-    arena_reset(&r->mem);
     return LATH_OK;
 }
 
@@ -515,7 +555,7 @@ static lath_status rewrite_escape(rewriter *r)
     bool negated = c == 'P', is_code;
     uint32_t code;
     size_t len;
-    set *s = new_set(r);
+    set *s = set_for(r, ONE);
     if (!s) return err_nomem(r->err, sizeof(set));
     if ((c == 'p' || c == 'P') && r->i + 1 < r->n && r->s[r->i + 1] == '{') {
         r->i++;
@@ -523,7 +563,6 @@ static lath_status rewrite_escape(rewriter *r)
     } else if (letter_class(s, c, &negated)) {
         r->i++;
     } else {
-        arena_reset(&r->mem);
         if (c == 'k' || c == 'g') return copy_reference(r);
         if (c >= '1' && c <= '9') {
             r->numbered = true;
@@ -560,7 +599,6 @@ static lath_status rewrite_escape(rewriter *r)
     r->atom = r->out->len;
     r->last_low = 0;
     put_class(r, s, negated);
-    arena_reset(&r->mem);
     return LATH_OK;
 }
 

@@ -26,7 +26,7 @@ void tok_vocab_deinit(tok_vocab *v)
     if (!v->alloc) return;
     buf_deinit(&v->text);
     buf_deinit(&v->pending);
-    alloc_release(v->alloc, v->slots, v->n_slots * sizeof(*v->slots));
+    alloc_table_release(v->alloc, v->slots, v->n_slots * sizeof(*v->slots));
     alloc_release(v->alloc, v->filter, (size_t)(v->filter_mask + 1) / 8);
     alloc_release(v->alloc, v->by_id, v->cap_ids * sizeof(*v->by_id));
     *v = (tok_vocab){0};

@@ -14,7 +14,7 @@ import random
 import sys
 
 import tokenizers
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 import torture_texts
 from synthetic_tokenizers import GPT2, GPT4O, LLAMA3, QWEN2, QWEN35
@@ -59,15 +59,13 @@ def added(id_, content, **flags):
     return d
 
 
-def trained(pre, norm=None, size=520, special=(), pairs=True, affixes=(None, None), alphabet=(), **model):
+def trained(pre, norm=None, size=520, special=(), pairs=True, alphabet=(), **model):
     """The model part of a file, trained with these components."""
-    prefix, suffix = affixes
-    tok = Tokenizer(models.BPE(**{k: v for k, v in (("continuing_subword_prefix", prefix), ("end_of_word_suffix", suffix)) if v}))
+    tok = Tokenizer(models.BPE())
     shell = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": norm, "pre_tokenizer": pre, "post_processor": None,
              "decoder": None, "model": json.loads(tok.to_str())["model"]}
     tok = Tokenizer.from_str(json.dumps(shell))
-    more = {k: v for k, v in (("continuing_subword_prefix", prefix), ("end_of_word_suffix", suffix)) if v}
-    tok.train_from_iterator(corpus(), trainers.BpeTrainer(vocab_size=size, special_tokens=list(special), initial_alphabet=list(alphabet), show_progress=False, **more))
+    tok.train_from_iterator(corpus(), trainers.BpeTrainer(vocab_size=size, special_tokens=list(special), initial_alphabet=list(alphabet), show_progress=False))
     made = json.loads(tok.to_str())["model"]
     if not pairs:
         made["merges"] = [" ".join(m) for m in made["merges"]]
@@ -82,7 +80,7 @@ def file(model, pre, norm=None, post=None, decoder=None, tokens=()):
 
 def bytes_file(pattern, special=("<s>", "</s>", "<mask>"), norm=None, post=None, pairs=True, prefix=False, **model):
     pre = byte_level(prefix, True, True) if pattern is None else sequence("Sequence", "pretokenizers", [split(pattern), byte_level(prefix)])
-    made = trained(pre, norm, special=special, pairs=pairs, alphabet=pre_tokenizers.ByteLevel.alphabet(), **model)
+    made = trained(pre, norm, special=special, pairs=pairs, alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()), **model)
     tokens = [added(made["vocab"][s], s, lstrip=s == "<mask>") for s in special]
     return file(made, pre, norm, post, byte_level(), tokens)
 
@@ -120,17 +118,36 @@ def mark_file(size, prepend=False, complete=True, pre=None, **model):
     return file(made, pre, norm, template, decoder, [added(i, s) for i, s in enumerate(special[:4])] + [added(0, "\n\n", special=False), added(0, "▁▁", special=False)])
 
 
+def words_model(affixes, tokens, merges):
+    """Vocabulary and merges of words between spaces. The package's trainer numbers tokens with a prefix in no fixed order: done here."""
+    prefix, suffix = (a or "" for a in affixes)
+    words = [[(prefix if i else "") + c + (suffix if i == len(w) - 1 else "") for i, c in enumerate(w)] for line in corpus() for w in line.split()]
+    hidden = {"й", "ل", "☃", "中"}  # characters that the vocabulary shall not have
+    vocab = list(tokens) + sorted({x for w in words for x in w if not any(c in x for c in hidden)})
+    made = []
+    for _ in range(merges):
+        counts = {}
+        for w in words:
+            for pair in zip(w, w[1:]):
+                if all(not any(c in x for c in hidden) for x in pair):
+                    counts[pair] = counts.get(pair, 0) + 1
+        a, b = max(counts, key=lambda p: (counts[p], p))
+        whole = a + b[len(prefix):]
+        made.append([a, b])
+        vocab += [whole] if whole not in vocab else []
+        for w in words:
+            i = 0
+            while i + 1 < len(w):
+                if w[i] == a and w[i + 1] == b:
+                    w[i : i + 2] = [whole]
+                i += 1
+    return {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": affixes[0], "end_of_word_suffix": affixes[1], "fuse_unk": False,
+            "byte_fallback": False, "ignore_merges": False, "vocab": {t: i for i, t in enumerate(vocab)}, "merges": made}
+
+
 def words_file(affixes, tokens=("<unk>",), **model):
-    pre = {"type": "WhitespaceSplit"}
-    made = trained(pre, None, size=400, special=tokens, affixes=affixes, **model)
-    # Characters that are not in the vocabulary.
-    for c in ("й", "ل", "☃", "中"):
-        for form in (c, (affixes[0] or "") + c, c + (affixes[1] or "")):
-            if form in made["vocab"] and not any(form in m for m in map("".join, made["merges"])):
-                del made["vocab"][form]
-    made["merges"] = [m for m in made["merges"] if all(x in made["vocab"] for x in m)]
-    made["vocab"] = {k: i for i, k in enumerate(made["vocab"])}
-    return file(made, pre, None, None, {"type": "BPEDecoder", "suffix": affixes[1]} if affixes[1] else None, [added(0, t) for t in tokens])
+    made = dict(words_model(affixes, tokens, 150), **model)
+    return file(made, {"type": "WhitespaceSplit"}, None, None, {"type": "BPEDecoder", "suffix": affixes[1]} if affixes[1] else None, [added(0, t) for t in tokens])
 
 
 ROBERTA = {"type": "RobertaProcessing", "sep": ["</s>", 1], "cls": ["<s>", 0], "trim_offsets": True, "add_prefix_space": True}
@@ -146,7 +163,7 @@ FILES = [
     ("gpt-4o", lambda: split_merges(bytes_file(GPT4O))),
     ("tekken", lambda: bytes_file(TEKKEN, ignore_merges=True)),
     ("other pattern", lambda: bytes_file(r"\p{L}{1,4}|\p{N}{1,2}|\s+(?!\S)|[^\p{L}\p{N}]+?(?=\S)|(?m:.)", prefix=True)),
-    ("bytes normalised", lambda: file(trained(None, {"type": "ByteLevel"}, alphabet=pre_tokenizers.ByteLevel.alphabet()), None, {"type": "ByteLevel"}, None, byte_level())),
+    ("bytes normalised", lambda: file(trained(None, {"type": "ByteLevel"}, alphabet=sorted(pre_tokenizers.ByteLevel.alphabet())), None, {"type": "ByteLevel"}, None, byte_level())),
     ("gemma", lambda: mark_file(420, pre={"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False},
                                 unk_token="<unk>", fuse_unk=True, byte_fallback=True)),
     ("mistral", lambda: mark_file(420, True, unk_token="<unk>", fuse_unk=True, byte_fallback=True)),
@@ -161,6 +178,16 @@ PATTERNS = [
     r"[a-f&&[^c]]+", r"[^\s\p{P}]+", r"(?<=\p{Ll})(?=\p{Lu})", r"(?<!\S)\S+", r"[一-龥぀-ヿ]+", r"\p{Han}+|\p{Hiragana}|\p{Katakana}+", r"[[:alpha:]]+|[[:^alnum:]]",
     r"a{2,3}+", r"a{,2}b", r"(ab)+?", r"(?>a+)b?", r"(?m:.)b", r"^.", r".$", r"x*", r"a||b", r"\x{4e2d}|\u6587|\x41", r"\R", r"\p{Cyrillic}++", r"(?<n>a)\k<n>", r"[\]\-a]+",
     r"\p{Lu}\p{Ll}*|\p{Sc}|\p{So}", r"[\w&&[^_\d]]+", r"\A\s+|\s+\z", r"(?:a|b)*c", r"\p{Uppercase_Letter}", r"\p{Alphabetic}+", r"(?x) a b # c", r"\G\s", r"[^\n]+\n?", r"\v|\f",
+]
+# Of published models (Kimi, DeepSeek, EXAONE, cl100k as tiktoken has it, SuperBPE).
+PATTERNS += [
+    r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+",
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+    r"\p{N}{1,3}(?=(?:\p{N}{3})*(?:\P{N}|$))| ?[^\s\p{L}\p{N}]{2,}[\r\n/]*| +(?!\S)",
 ]
 BEHAVIORS = ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
 REGEX_TEXTS = ["The cat's 1234567 ok", "aaaab abab\u0301 AbcDef", "中文のテスト Привет_мир", " \t\n x\r\n\u2028\u0085 end ", "ab-]c.$5€ ☃a\x0bb\x0c", "ſK ßss éÉ", "", "x"]
