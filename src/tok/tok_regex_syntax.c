@@ -423,6 +423,24 @@ static lath_status read_member(rewriter *r, set *s, uint32_t *code, bool *is_cod
     return LATH_OK;
 }
 
+/* A member of a class, or two with '-' between them. */
+static lath_status read_range(rewriter *r, set *s)
+{
+    uint32_t low, high;
+    bool is_code;
+    TRY(read_member(r, s, &low, &is_code));
+    if (!is_code) return LATH_OK;
+    high = low;
+    if (r->i + 1 < r->n && r->s[r->i] == '-' && r->s[r->i + 1] != ']') {
+        r->i++;
+        if (r->s[r->i] == '[') return REFUSE(r, "a range that ends in a class");
+        TRY(read_member(r, s, &high, &is_code));
+        if (!is_code || high < low) return MALFORMED(r, "a range of a class that ends before it begins");
+    }
+    set_add(s, low, high);
+    return LATH_OK;
+}
+
 /* r->i is behind '['. Leaves it behind the ']' that closes the class. *negated: it began with '^'. */
 static lath_status read_class(rewriter *r, set *s, bool *negated, int depth)
 {
@@ -454,18 +472,7 @@ static lath_status read_class(rewriter *r, set *s, bool *negated, int depth)
             for (size_t i = 0; i < WORDS; i++) s->w[i] |= inner_negated ? ~inner->w[i] : inner->w[i];
             continue;
         }
-        uint32_t low, high;
-        bool is_code;
-        TRY(read_member(r, s, &low, &is_code));
-        if (!is_code) continue;
-        high = low;
-        if (r->i + 1 < r->n && r->s[r->i] == '-' && r->s[r->i + 1] != ']') {
-            r->i++;
-            if (r->s[r->i] == '[') return REFUSE(r, "a range that ends in a class");
-            TRY(read_member(r, s, &high, &is_code));
-            if (!is_code || high < low) return MALFORMED(r, "a range of a class that ends before it begins");
-        }
-        set_add(s, low, high);
+        TRY(read_range(r, s));
     }
     r->i++;
     for (size_t i = 0; all && i < WORDS; i++) s->w[i] &= all->w[i];
