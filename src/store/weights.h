@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * weights.h: the weight source of a model directory: model.safetensors, or the shards that model.safetensors.index.json
+ * names. Everything above asks it by tensor name and does not see which file a tensor is in.
+ *
+ * A shard is opened (mapped) when the first tensor of it is asked for, and kept. Refused, naming file and field: an index
+ * whose weight_map leaves the directory (absolute paths, "..", a slash), a shard that is missing, empty, or has not the
+ * tensor that the index says; one tensor in two shards. Links inside the directory are followed (hub caches are made of
+ * links).
+ */
+#ifndef LATH_STORE_WEIGHTS_H
+#define LATH_STORE_WEIGHTS_H
+
+#include "store/safetensors.h"
+
+typedef struct weights weights;
+
+/* dir: the directory. LATH_ERR_NOT_FOUND when it has neither file; LATH_ERR_UNSUPPORTED for pickles and others, named. */
+lath_status weights_open(const lath_allocator *alloc, const char *dir, file_mode mode, weights **out, lath_error *err);
+void weights_close(weights *w); /* NULL is allowed */
+
+/* What leads messages about the whole: the path of the single file or of the index. */
+const char *weights_name(const weights *w);
+/* The number of tensors in all files. */
+int32_t weights_count(const weights *w);
+
+/* *out = the tensor, or NULL when no file has it. Opens its shard if need be: not for two threads at once. */
+lath_status weights_find(weights *w, const char *name, const tensor **out, lath_error *err);
+/* The path of the file that a tensor of this source is in, borrowed. */
+const char *weights_file_of(const weights *w, const tensor *t);
+/* Tensors that have been bound to something; info lists the others. */
+void weights_mark_used(weights *w, const tensor *t);
+
+/* Opens every shard: for listings. */
+lath_status weights_open_all(weights *w, lath_error *err);
+/* Tensor i of 0 .. count - 1, file by file in offset order; all shards are open. */
+const tensor *weights_at(const weights *w, int32_t i, bool *used);
+/* Bytes of all files (of the directory's entries: no shard is opened for it); bytes held beside them. */
+uint64_t weights_file_bytes(const weights *w);
+size_t weights_private_bytes(const weights *w);
+/* The path of the mapped file that holds this address, or NULL. Async-signal-safe. */
+const char *weights_file_at(const weights *w, const void *address);
+
+#endif
