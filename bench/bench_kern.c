@@ -255,7 +255,7 @@ static void bench_attention(const kern_table *t, int slices)
 
 typedef struct norm_ctx {
     const kern_table *t;
-    kern_layer_norm_args a;
+    kern_norm_args a;
 } norm_ctx;
 
 static void norm_call(void *ctx, int64_t i)
@@ -271,7 +271,7 @@ static void bench_norm(const kern_table *t, int slices)
         const int64_t n = 128;
         float *x = floats((size_t)(n * d)), *r = floats((size_t)(n * d)), *y = floats((size_t)(n * d)),
               *g = floats((size_t)d);
-        norm_ctx c = {t, {x, r, g, g, y, d * 16, d * 16, d * 16, d, 0, n / 16, 16, 1e-12f}};
+        norm_ctx c = {t, {x, r, g, g, y, NULL, d * 16, d * 16, d * 16, d, 1, 0, n / 16, 16, 1e-12f}};
         char name[80];
         snprintf(name, sizeof(name), "layer_norm(x + r) d=%d, 128 tokens", (int)d);
         measure(name, &(job){norm_call, &c, 8.0 * (double)(n * d), (double)n}, slices);

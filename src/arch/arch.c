@@ -56,6 +56,8 @@ static void expand(char out[NAME_MAX_LEN], const char *prefix, const char *patte
         snprintf(out, NAME_MAX_LEN, "%s%s", prefix, pattern);
 }
 
+static bool per_layer(const arch_weight_row *r) { return strstr(r->hf, "{}") != NULL; }
+
 static const tensor *lookup(const arch_source *src, const char *prefix, const arch_weight_row *r, int32_t layer)
 {
     char name[NAME_MAX_LEN];
@@ -97,11 +99,35 @@ static int64_t dim_of(const arch_dims *d, arch_dim which)
     case ARCH_D_MODEL: return d->d_model;
     case ARCH_D_FF: return d->d_ff;
     case ARCH_VOCAB: return d->vocab_size;
-    case ARCH_POSITIONS: return d->max_positions;
+    case ARCH_POSITIONS: return d->n_positions;
     case ARCH_TYPES: return d->n_types;
+    case ARCH_D_Q: return d->n_heads * d->head_dim;
+    case ARCH_D_KV: return d->n_kv_heads * d->head_dim;
+    case ARCH_HEAD_DIM: return d->head_dim;
+    case ARCH_HEADS: return d->n_heads;
+    case ARCH_BUCKETS: return d->n_buckets;
     case ARCH_DIM_NONE: break;
     }
     return 0;
+}
+
+/* The rows of a weight inside its tensor, and how many the tensor has. */
+typedef struct row_range {
+    int64_t first, n, total;
+} row_range;
+
+static row_range rows_of(const arch_dims *d, const arch_weight_row *r)
+{
+    const int64_t n = dim_of(d, r->rows), q = dim_of(d, ARCH_D_Q), kv = dim_of(d, ARCH_D_KV);
+    switch (r->stack) {
+    case ARCH_QKV_Q: return (row_range){0, q, q + 2 * kv};
+    case ARCH_QKV_K: return (row_range){q, kv, q + 2 * kv};
+    case ARCH_QKV_V: return (row_range){q + kv, kv, q + 2 * kv};
+    case ARCH_FIRST_HALF: return (row_range){0, n, 2 * n};
+    case ARCH_SECOND_HALF: return (row_range){n, n, 2 * n};
+    case ARCH_ALONE: break;
+    }
+    return (row_range){0, n, n};
 }
 
 static lath_status bind_row(const arch_model *m, const arch_source *src, const char *prefix, const arch_weight_row *r,
@@ -109,6 +135,7 @@ static lath_status bind_row(const arch_model *m, const arch_source *src, const c
 {
     const tensor *t = lookup(src, prefix, r, layer);
     char text[NAME_MAX_LEN + 128];
+    if (!t && r->optional) return LATH_OK;
     if (!t) {
         char name[NAME_MAX_LEN];
         expand(name, prefix, r->hf, layer);
@@ -118,17 +145,18 @@ static lath_status bind_row(const arch_model *m, const arch_source *src, const c
         return LATH_OK;
     }
     mark_used(src, t);
-    int64_t rows = dim_of(&m->dims, r->rows), cols = dim_of(&m->dims, r->cols);
-    if (!suits(t, rows, cols, text, sizeof(text))) {
+    const row_range rows = rows_of(&m->dims, r);
+    const int64_t cols = dim_of(&m->dims, r->cols);
+    if (!suits(t, rows.total, cols, text, sizeof(text))) {
         bad->wrong++;
         add_trouble(bad, text);
         return LATH_OK;
     }
     char *at =
-        (r->per_layer ? (char *)m->layers + (size_t)layer * m->desc->layer_size : (char *)m->weights) + r->offset;
+        (per_layer(r) ? (char *)m->layers + (size_t)layer * m->desc->layer_size : (char *)m->weights) + r->offset;
     const char *file = safetensors_file(src->st)->path;
-    if (r->kind == ARCH_VECTOR) return vec_init((vec *)at, src->mem, t, file, err);
-    weight_init((weight *)at, t, file, rows, cols);
+    if (r->kind == ARCH_VECTOR) return vec_init((vec *)at, src->mem, t, file, rows.first, rows.n, err);
+    weight_init((weight *)at, t, file, rows.first, rows.n, cols);
     return LATH_OK;
 }
 
@@ -169,7 +197,8 @@ lath_status arch_open(const arch_desc *d, const json_value *config, const char *
     const char *prefix = find_prefix(d, src);
     for (size_t i = 0; i < d->n_rows; i++) {
         const arch_weight_row *r = &d->rows[i];
-        for (int32_t l = 0; l < (r->per_layer ? m->dims.n_layers : 1); l++)
+        if ((r->when & m->has) != r->when) continue;
+        for (int32_t l = 0; l < (per_layer(r) ? m->dims.n_layers : 1); l++)
             TRY(bind_row(m, src, prefix, r, l, &bad, err));
     }
     TRY(report(&bad, err));
@@ -186,9 +215,9 @@ lath_status arch_bind_linear(const arch_source *src, const char *w_name, const c
         return err_set(err, LATH_ERR_FORMAT, "%s: no tensor \"%s\"", file, w ? bias_name : w_name);
     if (!suits(w, rows, cols, text, sizeof(text)) || (b && !suits(b, rows, 0, text, sizeof(text))))
         return err_set(err, LATH_ERR_FORMAT, "%s: %s", file, text);
-    weight_init(&out->w, w, file, rows, cols);
+    weight_init(&out->w, w, file, 0, rows, cols);
     mark_used(src, w);
     if (!b) return LATH_OK;
     mark_used(src, b);
-    return vec_init(&out->bias, src->mem, b, file, err);
+    return vec_init(&out->bias, src->mem, b, file, 0, rows, err);
 }

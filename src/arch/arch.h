@@ -14,23 +14,64 @@
 
 /* What every architecture tells the engine about a model. */
 typedef struct arch_dims {
-    int32_t n_layers, n_heads, vocab_size, max_positions, n_types;
-    int64_t d_model, d_ff;
+    int32_t n_layers, n_heads, n_kv_heads, vocab_size;
+    int32_t n_positions;   /* rows of the position table; 0: none */
+    int32_t max_positions; /* the longest sequence */
+    int32_t pos0;          /* position of a text's first token */
+    int32_t pad_id;        /* id that takes no position (RoBERTa: it gets pos0 - 1 and counts for nothing); -1: none */
+    int32_t n_types;
+    int32_t n_buckets; /* of a relative position bias */
+    int64_t d_model, d_ff, head_dim;
     const char *activation;
 } arch_dims;
 
-/* Which dimension a weight's shape names. */
-typedef enum arch_dim { ARCH_DIM_NONE, ARCH_D_MODEL, ARCH_D_FF, ARCH_VOCAB, ARCH_POSITIONS, ARCH_TYPES } arch_dim;
+/* Which dimension a weight's shape names. D_Q = n_heads * head_dim, D_KV = n_kv_heads * head_dim. */
+typedef enum arch_dim {
+    ARCH_DIM_NONE,
+    ARCH_D_MODEL,
+    ARCH_D_FF,
+    ARCH_VOCAB,
+    ARCH_POSITIONS,
+    ARCH_TYPES,
+    ARCH_D_Q,
+    ARCH_D_KV,
+    ARCH_HEAD_DIM,
+    ARCH_HEADS,
+    ARCH_BUCKETS
+} arch_dim;
 typedef enum arch_kind { ARCH_MATRIX, ARCH_VECTOR } arch_kind;
 
-/* A weight: where it goes in the family's struct, what it is called in the file, its shape. "{}" in a name is the layer number. */
+/* Where a weight's rows are in its tensor: alone, a part of queries, keys and values on top of each other, or one of two halves. */
+typedef enum arch_stack {
+    ARCH_ALONE,
+    ARCH_QKV_Q,
+    ARCH_QKV_K,
+    ARCH_QKV_V,
+    ARCH_FIRST_HALF,
+    ARCH_SECOND_HALF
+} arch_stack;
+
+/* A weight: where it goes in the family's struct, what it is called in the file, its shape. A name with "{}" is of every layer; that is where
+ * its number stands. */
 typedef struct arch_weight_row {
-    size_t offset; /* of a `weight` or a `vec` in the layer's struct (per_layer) or the model's */
+    size_t offset; /* of a `weight` or a `vec` in the layer's struct or the model's */
     arch_kind kind;
-    bool per_layer;
     const char *hf, *hf_old; /* names in a Hugging Face file; the old one or NULL */
     arch_dim rows, cols;     /* a vector has no cols */
+    arch_stack stack;
+    uint32_t
+        when; /* 0: always; else bits of the model's `has`, all of which must be set (a bias that the configuration turns off) */
+    bool optional; /* finish() says whether its absence is right */
 } arch_weight_row;
+/* Rows of a table: ARCH_MAT(offset, name, rows, cols, .stack = ARCH_QKV_Q, .when = HAS_BIAS) and the like. */
+#define ARCH_MAT(at, name, r, c, ...)                                                            \
+    {                                                                                            \
+        .offset = (at), .kind = ARCH_MATRIX, .hf = (name), .rows = (r), .cols = (c), __VA_ARGS__ \
+    }
+#define ARCH_VEC(at, name, r, ...)                                                  \
+    {                                                                               \
+        .offset = (at), .kind = ARCH_VECTOR, .hf = (name), .rows = (r), __VA_ARGS__ \
+    }
 
 typedef struct arch_model arch_model;
 
@@ -54,6 +95,7 @@ struct arch_model {
     const arch_desc *desc;
     arch_dims dims;
     arena *mem;    /* the model's memory */
+    uint32_t has;  /* bits that parse() sets for arch_weight_row.when */
     void *weights; /* the family's struct */
     void *layers;  /* [n_layers] of the family's layer struct */
 };

@@ -3,6 +3,7 @@
  * arch_bert.c: BERT encoders (Devlin et al. 2018): token, position and type embeddings, post-norm blocks, bidirectional attention. Also MiniLM, BGE, E5,
  * GTE and every other model whose config.json says model_type "bert".
  */
+#include <math.h>
 #include <string.h>
 
 #include "arch/arch.h"
@@ -25,33 +26,30 @@ typedef struct bert_model {
 #define LAYER(field) offsetof(bert_layer, field)
 #define L "encoder.layer.{}."
 static const arch_weight_row bert_rows[] = {
-    {MODEL(word), ARCH_MATRIX, false, "embeddings.word_embeddings.weight", NULL, ARCH_VOCAB, ARCH_D_MODEL},
-    {MODEL(position), ARCH_MATRIX, false, "embeddings.position_embeddings.weight", NULL, ARCH_POSITIONS, ARCH_D_MODEL},
-    {MODEL(type), ARCH_MATRIX, false, "embeddings.token_type_embeddings.weight", NULL, ARCH_TYPES, ARCH_D_MODEL},
-    {MODEL(embed_norm.gamma), ARCH_VECTOR, false, "embeddings.LayerNorm.weight", "embeddings.LayerNorm.gamma",
-     ARCH_D_MODEL, ARCH_DIM_NONE},
-    {MODEL(embed_norm.beta), ARCH_VECTOR, false, "embeddings.LayerNorm.bias", "embeddings.LayerNorm.beta", ARCH_D_MODEL,
-     ARCH_DIM_NONE},
-    {LAYER(attn.q.w), ARCH_MATRIX, true, L "attention.self.query.weight", NULL, ARCH_D_MODEL, ARCH_D_MODEL},
-    {LAYER(attn.q.bias), ARCH_VECTOR, true, L "attention.self.query.bias", NULL, ARCH_D_MODEL, ARCH_DIM_NONE},
-    {LAYER(attn.k.w), ARCH_MATRIX, true, L "attention.self.key.weight", NULL, ARCH_D_MODEL, ARCH_D_MODEL},
-    {LAYER(attn.k.bias), ARCH_VECTOR, true, L "attention.self.key.bias", NULL, ARCH_D_MODEL, ARCH_DIM_NONE},
-    {LAYER(attn.v.w), ARCH_MATRIX, true, L "attention.self.value.weight", NULL, ARCH_D_MODEL, ARCH_D_MODEL},
-    {LAYER(attn.v.bias), ARCH_VECTOR, true, L "attention.self.value.bias", NULL, ARCH_D_MODEL, ARCH_DIM_NONE},
-    {LAYER(attn.o.w), ARCH_MATRIX, true, L "attention.output.dense.weight", NULL, ARCH_D_MODEL, ARCH_D_MODEL},
-    {LAYER(attn.o.bias), ARCH_VECTOR, true, L "attention.output.dense.bias", NULL, ARCH_D_MODEL, ARCH_DIM_NONE},
-    {LAYER(attn_norm.gamma), ARCH_VECTOR, true, L "attention.output.LayerNorm.weight",
-     L "attention.output.LayerNorm.gamma", ARCH_D_MODEL, ARCH_DIM_NONE},
-    {LAYER(attn_norm.beta), ARCH_VECTOR, true, L "attention.output.LayerNorm.bias", L "attention.output.LayerNorm.beta",
-     ARCH_D_MODEL, ARCH_DIM_NONE},
-    {LAYER(ffn.up.w), ARCH_MATRIX, true, L "intermediate.dense.weight", NULL, ARCH_D_FF, ARCH_D_MODEL},
-    {LAYER(ffn.up.bias), ARCH_VECTOR, true, L "intermediate.dense.bias", NULL, ARCH_D_FF, ARCH_DIM_NONE},
-    {LAYER(ffn.down.w), ARCH_MATRIX, true, L "output.dense.weight", NULL, ARCH_D_MODEL, ARCH_D_FF},
-    {LAYER(ffn.down.bias), ARCH_VECTOR, true, L "output.dense.bias", NULL, ARCH_D_MODEL, ARCH_DIM_NONE},
-    {LAYER(ffn_norm.gamma), ARCH_VECTOR, true, L "output.LayerNorm.weight", L "output.LayerNorm.gamma", ARCH_D_MODEL,
-     ARCH_DIM_NONE},
-    {LAYER(ffn_norm.beta), ARCH_VECTOR, true, L "output.LayerNorm.bias", L "output.LayerNorm.beta", ARCH_D_MODEL,
-     ARCH_DIM_NONE},
+    ARCH_MAT(MODEL(word), "embeddings.word_embeddings.weight", ARCH_VOCAB, ARCH_D_MODEL),
+    ARCH_MAT(MODEL(position), "embeddings.position_embeddings.weight", ARCH_POSITIONS, ARCH_D_MODEL),
+    ARCH_MAT(MODEL(type), "embeddings.token_type_embeddings.weight", ARCH_TYPES, ARCH_D_MODEL),
+    ARCH_VEC(MODEL(embed_norm.gamma), "embeddings.LayerNorm.weight", ARCH_D_MODEL,
+             .hf_old = "embeddings.LayerNorm.gamma"),
+    ARCH_VEC(MODEL(embed_norm.beta), "embeddings.LayerNorm.bias", ARCH_D_MODEL, .hf_old = "embeddings.LayerNorm.beta"),
+    ARCH_MAT(LAYER(attn.q.w), L "attention.self.query.weight", ARCH_D_MODEL, ARCH_D_MODEL),
+    ARCH_VEC(LAYER(attn.q.bias), L "attention.self.query.bias", ARCH_D_MODEL),
+    ARCH_MAT(LAYER(attn.k.w), L "attention.self.key.weight", ARCH_D_MODEL, ARCH_D_MODEL),
+    ARCH_VEC(LAYER(attn.k.bias), L "attention.self.key.bias", ARCH_D_MODEL),
+    ARCH_MAT(LAYER(attn.v.w), L "attention.self.value.weight", ARCH_D_MODEL, ARCH_D_MODEL),
+    ARCH_VEC(LAYER(attn.v.bias), L "attention.self.value.bias", ARCH_D_MODEL),
+    ARCH_MAT(LAYER(attn.o.w), L "attention.output.dense.weight", ARCH_D_MODEL, ARCH_D_MODEL),
+    ARCH_VEC(LAYER(attn.o.bias), L "attention.output.dense.bias", ARCH_D_MODEL),
+    ARCH_VEC(LAYER(attn_norm.gamma), L "attention.output.LayerNorm.weight", ARCH_D_MODEL,
+             .hf_old = L "attention.output.LayerNorm.gamma"),
+    ARCH_VEC(LAYER(attn_norm.beta), L "attention.output.LayerNorm.bias", ARCH_D_MODEL,
+             .hf_old = L "attention.output.LayerNorm.beta"),
+    ARCH_MAT(LAYER(ffn.up.w), L "intermediate.dense.weight", ARCH_D_FF, ARCH_D_MODEL),
+    ARCH_VEC(LAYER(ffn.up.bias), L "intermediate.dense.bias", ARCH_D_FF),
+    ARCH_MAT(LAYER(ffn.down.w), L "output.dense.weight", ARCH_D_MODEL, ARCH_D_FF),
+    ARCH_VEC(LAYER(ffn.down.bias), L "output.dense.bias", ARCH_D_MODEL),
+    ARCH_VEC(LAYER(ffn_norm.gamma), L "output.LayerNorm.weight", ARCH_D_MODEL, .hf_old = L "output.LayerNorm.gamma"),
+    ARCH_VEC(LAYER(ffn_norm.beta), L "output.LayerNorm.bias", ARCH_D_MODEL, .hf_old = L "output.LayerNorm.beta"),
 };
 #undef L
 
@@ -94,8 +92,20 @@ static lath_status parse(arch_model *m, const json_value *c, const char *name, l
                        decoder ? "is_decoder" : "add_cross_attention");
     const char *kept = arena_strdup(m->mem, act, strlen(act));
     if (!kept) return err_nomem(err, strlen(act));
-    m->dims =
-        (arch_dims){(int32_t)layers, (int32_t)heads, (int32_t)vocab, (int32_t)positions, (int32_t)types, d, ff, kept};
+    m->dims = (arch_dims){
+        .n_layers = (int32_t)layers,
+        .n_heads = (int32_t)heads,
+        .n_kv_heads = (int32_t)heads,
+        .vocab_size = (int32_t)vocab,
+        .n_positions = (int32_t)positions,
+        .max_positions = (int32_t)positions,
+        .pad_id = -1,
+        .n_types = (int32_t)types,
+        .d_model = d,
+        .d_ff = ff,
+        .head_dim = d / heads,
+        .activation = kept,
+    };
     return LATH_OK;
 }
 
@@ -107,11 +117,12 @@ static lath_status finish(arch_model *m, lath_error *err)
     w->embed_norm.eps = (float)w->eps;
     for (int32_t i = 0; i < m->dims.n_layers; i++) {
         bert_layer *l = &layers[i];
-        l->attn.n_heads = m->dims.n_heads;
-        l->attn.head_dim = m->dims.d_model / m->dims.n_heads;
+        l->attn.n_heads = l->attn.n_kv_heads = m->dims.n_heads;
+        l->attn.head_dim = m->dims.head_dim;
+        l->attn.scale = (float)(1 / sqrt((double)m->dims.head_dim));
         l->attn_norm.eps = l->ffn_norm.eps = (float)w->eps;
     }
-    ffn_dense_init(&w->ffn, w->fn, &layers[0].ffn, sizeof(bert_layer));
+    ffn_dense_init(&w->ffn, w->fn, m->dims.d_ff, &layers[0].ffn, sizeof(bert_layer));
     return LATH_OK;
 }
 
@@ -151,22 +162,23 @@ static bert_state make_state(const arch_model *m, const backend_ops *ops, int64_
 static lath_status embed(bert_model *w, const fwd *f, view x)
 {
     const op_gather_source sources[] = {{&w->word, f->b->ids}, {&w->type, f->b->type_ids}, {&w->position, f->b->pos}};
-    const op_gather g = {sources, 3, x};
+    const op_gather g = {sources, 3, 1.0f, x};
     TRY(f->s->ops->gather(f->s, &g));
-    TRY(nn_layer_norm(f, x, NULL, &w->embed_norm, x));
+    TRY(nn_norm(f, x, NULL, &w->embed_norm, x));
     return trace_emit(f, TRACE_EMBED, -1, x);
 }
 
 /* One post-norm block (Devlin et al. 2018, after Vaswani et al. 2017, fig. 1). x: [n_tok, d_model], changed in place. */
 static lath_status block(bert_model *w, bert_layer *l, const fwd *f, int32_t i, const bert_state *s)
 {
-    TRY(nn_attention_bidir(f, &l->attn, s->x, s->qkv, s->ctx, s->delta)); /* delta = Wo MHA(x)     */
+    const nn_attention_args args = {.mask = nn_mask_all(f->b)};
+    TRY(nn_attention(f, &l->attn, &args, s->x, s->qkv, s->ctx, s->delta)); /* delta = Wo MHA(x)     */
     TRY(trace_emit(f, TRACE_ATTN_OUT, i, s->delta));
-    TRY(nn_layer_norm(f, s->x, &s->delta, &l->attn_norm, s->x)); /* x = LN(x + delta)      */
+    TRY(nn_norm(f, s->x, &s->delta, &l->attn_norm, s->x)); /* x = LN(x + delta)      */
     TRY(trace_emit(f, TRACE_ATTN_NORM, i, s->x));
     TRY(ffn_forward(&w->ffn.base, f, i, s->x, s->hidden, s->delta)); /* delta = W2 act(W1 x)   */
     TRY(trace_emit(f, TRACE_FFN_OUT, i, s->delta));
-    TRY(nn_layer_norm(f, s->x, &s->delta, &l->ffn_norm, s->x)); /* x = LN(x + delta)      */
+    TRY(nn_norm(f, s->x, &s->delta, &l->ffn_norm, s->x)); /* x = LN(x + delta)      */
     return trace_emit(f, TRACE_RESIDUAL, i, s->x);
 }
 

@@ -17,10 +17,12 @@
 #include "kern/kern.h"
 #include "tensor/tensor.h"
 
-/* A matrix [rows, cols] in a weight file. */
+/* A matrix [rows, cols] in a weight file: a tensor, or some rows of one that holds several matrices. */
 typedef struct weight {
     const tensor *t;  /* NULL: an optional one that is absent */
     const char *file; /* for messages */
+    const void *data; /* of the first row */
+    int64_t row0;     /* of the tensor */
     int64_t rows, cols;
     atomic_bool finite; /* has been checked */
 } weight;
@@ -33,7 +35,7 @@ typedef struct vec {
 
 typedef struct stream stream;
 
-/* y[t] = sum over sources of table[index[t]]. Indices are in range. */
+/* y[t] = scale * sum over sources of table[index[t]]. Indices are in range. */
 typedef struct op_gather_source {
     weight *table;        /* [rows, d] */
     const int32_t *index; /* [n_tok] */
@@ -41,6 +43,7 @@ typedef struct op_gather_source {
 typedef struct op_gather {
     const op_gather_source *sources;
     int32_t n_sources;
+    float scale; /* 1: none */
     view y;
 } op_gather;
 
@@ -52,18 +55,51 @@ typedef struct op_linear {
     view y;
 } op_linear;
 
+typedef enum op_norm_kind { NORM_LAYER, NORM_RMS } op_norm_kind;
 typedef struct op_norm {
-    vec gamma, beta;
+    op_norm_kind kind;
+    vec gamma, beta; /* beta: absent for RMS, may be for LAYER */
     float eps;
 } op_norm;
 
-/* softmax(q k^T scale) v; head h of q goes with head h / (n_heads / n_kv_heads) of k and v. Token t sees tokens begin[t] <= j < end[t]. */
+/* y = norm(x + r); *sum = x + r. With n_groups > 1, x is as many groups of features behind each other, each normed by
+ * itself with the same gamma. */
+typedef struct op_norm_args {
+    view x;
+    const view *r, *sum; /* NULL: nothing to add; not wanted. sum may be x */
+    const op_norm *norm;
+    int64_t n_groups;
+    view y; /* may be x */
+} op_norm_args;
+
+/* Angles of rotary embeddings: cosine[t][i] = scale cos(pos[t] inv_freq[i]), sine likewise, for i < n_pairs. The angle is
+ * rounded to f32, as the reference implementation's is. */
+typedef struct op_rope_table {
+    const int32_t *pos;    /* [n_tok] */
+    const float *inv_freq; /* [n_pairs] */
+    float scale;
+    view cosine, sine; /* [n_tok, n_pairs] */
+} op_rope_table;
+
+/* Turns the pairs of every head in place (kern.h says which features are a pair). */
+typedef struct op_rope {
+    view x; /* [n_tok, n_heads * head_dim] */
+    int64_t head_dim;
+    view cosine, sine; /* [n_tok, n_pairs] */
+    bool interleaved;
+} op_rope;
+
+/* softmax((q k^T + bias) scale) v; head h of q goes with head h / (n_heads / n_kv_heads) of k and v. Token t sees tokens begin[t] <= j < end[t]. */
 typedef struct op_attention {
     view q, k, v, out; /* [n_tok, heads * head_dim] */
     int32_t n_heads, n_kv_heads;
     int64_t head_dim;
     const int32_t *begin, *end; /* [n_tok] */
     float scale;
+    /* NULL, or [n_heads][2 * bias_reach + 1]: by head and distance q - k + bias_reach; tokens that see each other are no
+     * further apart than bias_reach. */
+    const float *bias;
+    int64_t bias_reach;
 } op_attention;
 
 /* y[i] = reduce over tokens start[i] + skip <= t < start[i + 1] of x: every sequence is longer than skip. */
@@ -74,8 +110,8 @@ typedef struct op_pool {
     int64_t skip;
 } op_pool;
 
-/* layer_norm: y = LN(x + r), r may be NULL, y may be x. l2_normalize: each row of x in place. read_rows: rows row0 .. row0 + n - 1 as plain
- * row-major [n, d]. */
+/* glu: y = fn(gate) * up, y may be gate or up. add: x += r. l2_normalize: each row of x in place. read_rows: rows row0 .. row0 + n - 1 as
+ * plain row-major [n, d]. */
 typedef struct backend_ops {
     const char *name;
 #define OP(name, args) lath_status(*name) args;
@@ -103,9 +139,10 @@ struct stream {
 
 const backend_ops *backend_cpu(void);
 
-/* Binds a tensor as a weight matrix of the stated shape (checked by the caller). */
-void weight_init(weight *w, const tensor *t, const char *file, int64_t rows, int64_t cols);
-/* A tensor of n elements as f32: the map itself for an aligned F32 tensor, else a copy in `a`. NaN and infinity are LATH_ERR_FORMAT. */
-lath_status vec_init(vec *v, arena *a, const tensor *t, const char *file, lath_error *err);
+/* Binds rows row0 .. row0 + rows - 1 of a tensor as a weight matrix (the shape is checked by the caller). */
+void weight_init(weight *w, const tensor *t, const char *file, int64_t row0, int64_t rows, int64_t cols);
+/* Elements first .. first + n - 1 of a tensor as f32: the map itself for an aligned F32 tensor, else a copy in `a`. NaN and infinity are
+ * LATH_ERR_FORMAT. */
+lath_status vec_init(vec *v, arena *a, const tensor *t, const char *file, int64_t first, int64_t n, lath_error *err);
 
 #endif

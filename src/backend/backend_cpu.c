@@ -3,8 +3,8 @@
  * backend_cpu.c: ops on the thread pool. Activations lie in panels of 16 tokens (kern.h). An op is cut into tasks that workers claim; how it is cut
  * depends on the number of threads, what an output element becomes does not: each is computed by one kernel call in a fixed order.
  */
-
 #include <assert.h>
+#include <math.h>
 
 #include "backend/backend.h"
 
@@ -65,8 +65,10 @@ static void check_task(void *ctx, int64_t task, int32_t worker)
     (void)worker;
     check_job *j = ctx;
     const tensor *t = j->w->t;
-    int64_t first = task * CHECK_ELEMENTS, n = t->count - first < CHECK_ELEMENTS ? t->count - first : CHECK_ELEMENTS;
-    int64_t at = j->s->kern->first_nonfinite(t->type, (const char *)t->data + (size_t)first * dtype_size(t->type), n);
+    int64_t count = j->w->rows * j->w->cols, first = task * CHECK_ELEMENTS;
+    int64_t n = count - first < CHECK_ELEMENTS ? count - first : CHECK_ELEMENTS;
+    int64_t at =
+        j->s->kern->first_nonfinite(t->type, (const char *)j->w->data + (size_t)first * dtype_size(t->type), n);
     if (at < 0) return;
     int_fast64_t seen = atomic_load(&j->bad);
     while (first + at < seen && !atomic_compare_exchange_weak(&j->bad, &seen, first + at)) {
@@ -79,11 +81,11 @@ static lath_status check_finite(stream *s, weight *w)
     if (atomic_load_explicit(&w->finite, memory_order_relaxed)) return LATH_OK;
     check_job j = {.s = s, .w = w};
     atomic_init(&j.bad, INT64_MAX);
-    pool_run(s->pool, check_task, &j, ceil_div(w->t->count, CHECK_ELEMENTS));
+    pool_run(s->pool, check_task, &j, ceil_div(w->rows * w->cols, CHECK_ELEMENTS));
     int64_t bad = atomic_load(&j.bad);
     if (bad != INT64_MAX)
         return err_set(s->err, LATH_ERR_FORMAT, "%s: tensor \"%s\": element [%lld,%lld] is not finite", w->file,
-                       w->t->name, (long long)(bad / w->cols), (long long)(bad % w->cols));
+                       w->t->name, (long long)(w->row0 + bad / w->cols), (long long)(bad % w->cols));
     atomic_store_explicit(&w->finite, true, memory_order_relaxed);
     return LATH_OK;
 }
@@ -106,10 +108,10 @@ static void gather_task(void *ctx, int64_t p, int32_t worker)
     kern_gather_source src[MAX_SOURCES];
     for (int32_t i = 0; i < a->n_sources; i++) {
         const op_gather_source *o = &a->sources[i];
-        src[i] = (kern_gather_source){o->table->t->data, o->table->t->type, o->index + p * LANES};
+        src[i] = (kern_gather_source){o->table->data, o->table->t->type, o->index + p * LANES};
     }
     float *y = a->y.data + p * a->y.stride;
-    kern_gather_args k = {src, a->n_sources, lanes_of(a->y.n_tok, p), a->y.d, y};
+    kern_gather_args k = {src, a->n_sources, lanes_of(a->y.n_tok, p), a->y.d, a->scale, y};
     j->s->kern->gather(&k);
     if (j->s->kern->first_nonfinite(DTYPE_F32, y, a->y.d * LANES) >= 0) atomic_store(&j->bad, true);
 }
@@ -122,8 +124,7 @@ static lath_status nonfinite_row(const stream *s, const op_gather *a)
         size_t row_bytes = (size_t)w->cols * dtype_size(w->t->type);
         for (int64_t t = 0; t < a->y.n_tok; t++) {
             int64_t row = a->sources[i].index[t],
-                    at = s->kern->first_nonfinite(w->t->type, (const char *)w->t->data + (size_t)row * row_bytes,
-                                                  w->cols);
+                    at = s->kern->first_nonfinite(w->t->type, (const char *)w->data + (size_t)row * row_bytes, w->cols);
             if (at >= 0)
                 return err_set(s->err, LATH_ERR_FORMAT, "%s: tensor \"%s\": element [%lld,%lld] is not finite", w->file,
                                w->t->name, (long long)row, (long long)at);
@@ -162,7 +163,7 @@ static void linear_task(void *ctx, int64_t task, int32_t worker)
     int64_t panels = n_panels(j->x.n_tok), p0 = g * j->group, p1 = p0 + j->group < panels ? p0 + j->group : panels;
     int64_t n0 = c * j->chunk, n1 = n0 + j->chunk < part->y.d ? n0 + j->chunk : part->y.d;
     kern_linear_args k = {
-        .w = part->w->t->data,
+        .w = part->w->data,
         .type = part->w->t->type,
         .w_stride = j->x.d * (int64_t)dtype_size(part->w->t->type),
         .bias = part->bias.data,
@@ -200,41 +201,136 @@ static lath_status cpu_linear(stream *s, view x, const op_linear *parts, int32_t
     return LATH_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- layer norm */
+/* --------------------------------------------------------------------------------------------- norms, elementwise, rope */
 
 typedef struct norm_job {
     const stream *s;
-    view x, r, y;
-    const op_norm *norm;
+    const op_norm_args *a;
 } norm_job;
 
 static void norm_task(void *ctx, int64_t p, int32_t worker)
 {
     (void)worker;
     const norm_job *j = ctx;
-    kern_layer_norm_args k = {
-        .x = j->x.data,
-        .r = j->r.data,
-        .gamma = j->norm->gamma.data,
-        .beta = j->norm->beta.data,
-        .y = j->y.data,
-        .x_stride = j->x.stride,
-        .r_stride = j->r.stride,
-        .y_stride = j->y.stride,
-        .d = j->x.d,
+    const op_norm_args *a = j->a;
+    kern_norm_args k = {
+        .x = a->x.data,
+        .r = a->r ? a->r->data : NULL,
+        .gamma = a->norm->gamma.data,
+        .beta = a->norm->beta.data,
+        .y = a->y.data,
+        .sum = a->sum ? a->sum->data : NULL,
+        .x_stride = a->x.stride,
+        .r_stride = a->r ? a->r->stride : 0,
+        .y_stride = a->y.stride,
+        .d = a->x.d / a->n_groups,
+        .n_groups = a->n_groups,
         .p0 = p,
         .p1 = p + 1,
-        .last_lanes = lanes_of(j->x.n_tok, p),
-        .eps = j->norm->eps,
+        .last_lanes = lanes_of(a->x.n_tok, p),
+        .eps = a->norm->eps,
     };
-    j->s->kern->layer_norm(&k);
+    (a->norm->kind == NORM_RMS ? j->s->kern->rms_norm : j->s->kern->layer_norm)(&k);
 }
 
-static lath_status cpu_layer_norm(stream *s, view x, const view *r, const op_norm *norm, view y)
+static lath_status cpu_norm(stream *s, const op_norm_args *a)
 {
-    norm_job j = {.s = s, .x = x, .y = y, .norm = norm};
-    if (r) j.r = *r;
-    pool_run(s->pool, norm_task, &j, n_panels(x.n_tok));
+    assert(!a->sum || a->sum->stride == a->x.stride);
+    norm_job j = {s, a};
+    pool_run(s->pool, norm_task, &j, n_panels(a->x.n_tok));
+    return LATH_OK;
+}
+
+/* Elementwise ops: y = fn(x) * up, or x + up. */
+typedef struct pair_job {
+    const stream *s;
+    kern_fn fn;
+    view x, up, y;
+} pair_job;
+
+static void glu_task(void *ctx, int64_t p, int32_t worker)
+{
+    (void)worker;
+    const pair_job *j = ctx;
+    j->s->kern->glu(j->fn, (size_t)(j->y.d * LANES), j->x.data + p * j->x.stride, j->up.data + p * j->up.stride,
+                    j->y.data + p * j->y.stride);
+}
+
+static lath_status cpu_glu(stream *s, kern_fn fn, view gate, view up, view y)
+{
+    pair_job j = {s, fn, gate, up, y};
+    pool_run(s->pool, glu_task, &j, n_panels(y.n_tok));
+    return LATH_OK;
+}
+
+static void add_task(void *ctx, int64_t p, int32_t worker)
+{
+    (void)worker;
+    const pair_job *j = ctx;
+    const float *r = j->up.data + p * j->up.stride;
+    float *x = j->y.data + p * j->y.stride;
+    for (int64_t i = 0; i < j->y.d * LANES; i++) x[i] += r[i];
+}
+
+static lath_status cpu_add(stream *s, view x, view r)
+{
+    pair_job j = {.s = s, .up = r, .y = x};
+    pool_run(s->pool, add_task, &j, n_panels(x.n_tok));
+    return LATH_OK;
+}
+
+typedef struct rope_table_job {
+    const op_rope_table *a;
+} rope_table_job;
+
+static void rope_table_task(void *ctx, int64_t p, int32_t worker)
+{
+    (void)worker;
+    const op_rope_table *a = ((const rope_table_job *)ctx)->a;
+    float *c = a->cosine.data + p * a->cosine.stride, *s = a->sine.data + p * a->sine.stride;
+    for (int32_t lane = 0; lane < lanes_of(a->cosine.n_tok, p); lane++) {
+        const float pos = (float)a->pos[p * LANES + lane];
+        for (int64_t i = 0; i < a->cosine.d; i++) {
+            const float angle = pos * a->inv_freq[i];
+            c[i * LANES + lane] = (float)cos((double)angle) * a->scale;
+            s[i * LANES + lane] = (float)sin((double)angle) * a->scale;
+        }
+    }
+}
+
+static lath_status cpu_rope_table(stream *s, const op_rope_table *a)
+{
+    rope_table_job j = {a};
+    pool_run(s->pool, rope_table_task, &j, n_panels(a->cosine.n_tok));
+    return LATH_OK;
+}
+
+typedef struct rope_job {
+    const stream *s;
+    const op_rope *a;
+} rope_job;
+
+static void rope_task(void *ctx, int64_t p, int32_t worker)
+{
+    (void)worker;
+    const rope_job *j = ctx;
+    const op_rope *a = j->a;
+    kern_rope_args k = {
+        .x = a->x.data + p * a->x.stride,
+        .cosine = a->cosine.data + p * a->cosine.stride,
+        .sine = a->sine.data + p * a->sine.stride,
+        .n_heads = a->x.d / a->head_dim,
+        .head_dim = a->head_dim,
+        .n_pairs = a->cosine.d,
+        .interleaved = a->interleaved,
+    };
+    j->s->kern->rope(&k);
+}
+
+static lath_status cpu_rope(stream *s, const op_rope *a)
+{
+    rope_job j = {s, a};
+    pool_run(s->pool, rope_task, &j, n_panels(a->x.n_tok));
     return LATH_OK;
 }
 
@@ -262,6 +358,8 @@ static void attention_task(void *ctx, int64_t task, int32_t worker)
         .end = a->end + p * LANES,
         .lanes = lanes_of(a->q.n_tok, p),
         .scale = a->scale,
+        .bias = a->bias ? a->bias + h * (2 * a->bias_reach + 1) + a->bias_reach : NULL,
+        .query0 = p * LANES,
         .out = a->out.data + p * a->out.stride + h * hd * LANES,
         .scratch = worker_scratch(j->s, worker),
     };

@@ -6,7 +6,10 @@
 #include "base/checked.h"
 #include "engine/engine.h"
 
-void packer_init(packer *p, const lath_allocator *alloc) { *p = (packer){.alloc = alloc}; }
+void packer_init(packer *p, const lath_allocator *alloc, const arch_dims *dims)
+{
+    *p = (packer){.alloc = alloc, .pos0 = dims->pos0, .pad_id = dims->pad_id, .typed = dims->n_types > 1};
+}
 
 void packer_deinit(packer *p)
 {
@@ -69,10 +72,14 @@ void packer_add(packer *p, const int32_t *ids, const int32_t *type_ids, int64_t 
 {
     batch *b = &p->b;
     int64_t at = b->n_tok;
+    int32_t pos = p->pos0;
     memcpy(b->ids + at, ids, (size_t)n * sizeof(*ids));
-    memcpy(b->type_ids + at, type_ids, (size_t)n * sizeof(*type_ids));
+    if (p->typed)
+        memcpy(b->type_ids + at, type_ids, (size_t)n * sizeof(*type_ids));
+    else
+        memset(b->type_ids + at, 0, (size_t)n * sizeof(*type_ids));
     for (int64_t i = 0; i < n; i++) {
-        b->pos[at + i] = (int32_t)i;
+        b->pos[at + i] = ids[i] == p->pad_id ? p->pos0 - 1 : pos++;
         b->begin[at + i] = (int32_t)at;
         b->end[at + i] = (int32_t)(at + n);
     }

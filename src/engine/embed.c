@@ -157,7 +157,7 @@ lath_status lath_embedder_create(const lath_model *model, const lath_embed_optio
     e->stream = (stream){.ops = model->rt->ops, .pool = model->rt->pool, .kern = &model->rt->kern};
     arena_init(&e->scratch, alloc);
     buf_init(&e->text, alloc, SIZE_MAX / 2);
-    packer_init(&e->pack, alloc);
+    packer_init(&e->pack, alloc, &model->arch.dims);
     lath_status st = LATH_OK;
     e->prompt_len = prompt_len;
     e->prompt = alloc_zero(alloc, prompt_len + 1);

@@ -94,12 +94,14 @@ uint64_t embed_batch_bytes(const lath_model *m);
 /* A packed batch of token sequences, its arrays grown on demand and reused (batch.c). */
 typedef struct packer {
     const lath_allocator *alloc;
+    int32_t pos0, pad_id; /* as arch_dims has them */
+    bool typed;           /* the model tells types of tokens apart; else all are of type 0 */
     batch b;
     int64_t cap_tok, cap_seq;
     int32_t *memory;
     size_t memory_bytes;
 } packer;
-void packer_init(packer *p, const lath_allocator *alloc);
+void packer_init(packer *p, const lath_allocator *alloc, const arch_dims *dims);
 void packer_deinit(packer *p);
 void packer_clear(packer *p);
 /* Room for n_tok tokens and n_seq texts in all. */

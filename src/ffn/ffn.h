@@ -11,12 +11,13 @@ typedef struct ffn ffn;
 
 typedef struct ffn_ops {
     const char *name; /* "dense" */
-    /* out = FFN of `layer` at x. x, out: [n_tok, d_model], apart; scratch: [n_tok, d_ff]. */
+    /* out = FFN of `layer` at x. x, out: [n_tok, d_model], apart; scratch: [n_tok, self->scratch_features]. */
     lath_status (*forward)(ffn *self, const fwd *f, int32_t layer, view x, view scratch, view out);
 } ffn_ops;
 
 struct ffn {
     const ffn_ops *ops;
+    int64_t scratch_features; /* of forward's scratch */
 };
 
 static inline lath_status ffn_forward(ffn *self, const fwd *f, int32_t layer, view x, view scratch, view out)
@@ -24,17 +25,17 @@ static inline lath_status ffn_forward(ffn *self, const fwd *f, int32_t layer, vi
     return self->ops->forward(self, f, layer, x, scratch, out);
 }
 
-/* down(fn(up(x))): the plain two-matrix FFN. */
+/* All features: down(fn(up(x))) (Vaswani et al. 2017, 3.3), or down(fn(gate(x)) * up(x)) where there is a gate (Shazeer 2020). */
 typedef struct ffn_dense_layer {
-    nn_linear_w up, down; /* [d_ff, d_model], [d_model, d_ff] */
+    nn_linear_w gate, up, down; /* [d_ff, d_model] or absent, [d_ff, d_model], [d_model, d_ff] */
 } ffn_dense_layer;
 typedef struct ffn_dense {
     ffn base;
     kern_fn fn;
-    char *
-        first; /* ffn_dense_layer of layer 0, borrowed: a member of the architecture's layer struct, `stride` bytes from layer to layer */
-    size_t stride;
+    char *first;   /* ffn_dense_layer of layer 0, borrowed: a member of the architecture's layer struct */
+    size_t stride; /* bytes from layer to layer */
+    int64_t d_ff;
 } ffn_dense;
-void ffn_dense_init(ffn_dense *d, kern_fn fn, ffn_dense_layer *first, size_t stride);
+void ffn_dense_init(ffn_dense *d, kern_fn fn, int64_t d_ff, ffn_dense_layer *first, size_t stride);
 
 #endif

@@ -1,20 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
- * ffn_dense.c: W2 fn(W1 x + b1) + b2 with all features (Vaswani et al. 2017, 3.3). */
+ * ffn_dense.c: W2 fn(W1 x + b1) + b2 with all features (Vaswani et al. 2017, 3.3), or W2 (fn(Wg x) * (W1 x)) where there is a gate
+ * (Shazeer 2020, "GLU Variants Improve Transformer"): gate and up run as one pass over x. */
 #include "ffn/ffn.h"
 
 static lath_status dense_forward(ffn *self, const fwd *f, int32_t layer, view x, view scratch, view out)
 {
     ffn_dense *d = (ffn_dense *)self;
     ffn_dense_layer *l = (ffn_dense_layer *)(void *)(d->first + (size_t)layer * d->stride);
-    TRY(nn_linear(f, &l->up, d->fn, x, scratch));
-    return nn_linear(f, &l->down, KERN_FN_NONE, scratch, out);
+    const backend_ops *ops = f->s->ops;
+    view up = ops->slice(scratch, 0, d->d_ff);
+    if (l->gate.w.t) {
+        view gate = ops->slice(scratch, d->d_ff, d->d_ff);
+        op_linear parts[] = {{&l->gate.w, l->gate.bias, KERN_FN_NONE, gate}, {&l->up.w, l->up.bias, KERN_FN_NONE, up}};
+        TRY(ops->linear(f->s, x, parts, 2));
+        TRY(ops->glu(f->s, d->fn, gate, up, up));
+    } else {
+        TRY(nn_linear(f, &l->up, d->fn, x, up));
+    }
+    return nn_linear(f, &l->down, KERN_FN_NONE, up, out);
 }
 
-void ffn_dense_init(ffn_dense *d, kern_fn fn, ffn_dense_layer *first, size_t stride)
+void ffn_dense_init(ffn_dense *d, kern_fn fn, int64_t d_ff, ffn_dense_layer *first, size_t stride)
 {
     static const ffn_ops ops = {"dense", dense_forward};
     d->base.ops = &ops;
+    d->base.scratch_features = first->gate.w.t ? 2 * d_ff : d_ff;
     d->fn = fn;
+    d->d_ff = d_ff;
     d->first = (char *)first;
     d->stride = stride;
 }

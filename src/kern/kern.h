@@ -64,15 +64,32 @@ typedef struct kern_linear_args {
     float *scratch; /* table->linear_scratch floats of this worker */
 } kern_linear_args;
 
-/* y = (v - mean(v)) / sqrt(var(v) + eps) * gamma + beta over the d features of each lane, v = x + r (Ba et al. 2016);
- * mean and variance in two passes. x, r, y: panels p0..p1. r may be NULL. y may be x or r. */
-typedef struct kern_layer_norm_args {
+/* Norms over the d features of each lane, v = x + r:
+ *
+ *     layer_norm   y = (v - mean(v)) / sqrt(var(v) + eps) * gamma + beta     (Ba et al. 2016), mean and variance in two
+ *                                                                            passes
+ *     rms_norm     y = v / sqrt(mean(v^2) + eps) * gamma                     (Zhang & Sennrich 2019); beta is unused
+ *
+ * x, r, y, sum: panels p0..p1. r may be NULL; beta may be NULL (none). y may be x or r. sum (NULL: not wanted) gets v, and
+ * may be x or r; x_stride is its stride. With n_groups > 1 the d features are the first of as many groups that lie one
+ * behind the other and are normed one by one with the same gamma (the heads of a query). */
+typedef struct kern_norm_args {
     const float *x, *r, *gamma, *beta;
-    float *y;
-    int64_t x_stride, r_stride, y_stride, d, p0, p1;
+    float *y, *sum;
+    int64_t x_stride, r_stride, y_stride, d, n_groups, p0, p1;
     int32_t last_lanes;
     float eps;
-} kern_layer_norm_args;
+} kern_norm_args;
+
+/* Rotary position embedding (Su et al. 2021) in place, of n_heads heads of one panel that lie one behind the other. Pair
+ * i < n_pairs of a head is turned by the lane's angle i: (a, b) -> (a cos - b sin, b cos + a sin). A pair is features i
+ * and i + n_pairs, or 2 i and 2 i + 1 where interleaved; the features behind 2 n_pairs stay. */
+typedef struct kern_rope_args {
+    float *x;                   /* [n_heads * head_dim][16] */
+    const float *cosine, *sine; /* [n_pairs][16] */
+    int64_t n_heads, head_dim, n_pairs;
+    bool interleaved;
+} kern_rope_args;
 
 /* One head of one panel of queries against the keys of a packed batch, softmax(q k^T * scale) v (Vaswani et al.
  * 2017). Lane i sees the keys begin[i] <= j < end[i] (token indices of the batch) and no others: a masked key is
@@ -84,14 +101,18 @@ typedef struct kern_attention_args {
     const int32_t *begin, *end; /* [16] */
     int32_t lanes;              /* lanes in use of the query panel */
     float scale;
+    /* NULL, or what is added to a score before the scale, by how far the query is behind the key: bias[q - key], any
+     * distance between tokens that see each other being inside the array. query0: the token of lane 0. */
+    const float *bias;
+    int64_t query0;
     float *out; /* [head_dim][16] */
     /* 16 * (number of keys from the panel that holds the least begin to the end of the panel
      * of the greatest end) floats */
     float *scratch;
 } kern_attention_args;
 
-/* y[f][lane] = sum over sources of table[index[lane]][f] for lanes < n_lanes, 0 for the others; sources added in
- * order. One panel. */
+/* y[f][lane] = scale * sum over sources of table[index[lane]][f] for lanes < n_lanes, 0 for the others; sources added
+ * in order. One panel. */
 typedef struct kern_gather_source {
     const void *table;    /* [rows, d] row-major, any alignment */
     dtype type;           /* F32, F16, BF16 */
@@ -101,7 +122,8 @@ typedef struct kern_gather_args {
     const kern_gather_source *sources;
     int32_t n_sources, n_lanes;
     int64_t d;
-    float *y; /* [d][16] */
+    float scale; /* 1: none */
+    float *y;    /* [d][16] */
 } kern_gather_args;
 
 /* Tokens t0 <= t < t1 (at least one) of a packed batch into one lane: y[f * 16] = reduce over t of x[t][f]. Tokens
@@ -127,7 +149,8 @@ typedef struct kern_pool_args {
 /* l2_normalize: x [d][16] of one panel, each of the first `lanes` lanes divided by max(its L2 norm, 1e-12).
  * dot_rows: out[i] = dot(q, rows + i * d). The order of a sum depends on d only.
  * first_nonfinite: index of the first NaN or infinity of n elements (F32, F16, BF16, any alignment), or -1.
- * map: y[i] = fn(x[i]); y may be x. */
+ * map: y[i] = fn(x[i]); y may be x.
+ * glu: y[i] = fn(gate[i]) * up[i] (Dauphin et al. 2017, Shazeer 2020); y may be gate or up. 32-byte aligned. */
 
 typedef struct kern_table {
     const char *isa;       /* of the highest overlay in use */

@@ -10,9 +10,16 @@ lath_status nn_linear(const fwd *f, nn_linear_w *w, kern_fn fn, view x, view y)
     return f->s->ops->linear(f->s, x, &part, 1);
 }
 
-lath_status nn_layer_norm(const fwd *f, view x, const view *r, const op_norm *norm, view y)
+lath_status nn_norm(const fwd *f, view x, const view *r, const op_norm *norm, view y)
 {
-    return f->s->ops->layer_norm(f->s, x, r, norm, y);
+    const op_norm_args a = {.x = x, .r = r, .norm = norm, .n_groups = 1, .y = y};
+    return f->s->ops->norm(f->s, &a);
+}
+
+lath_status nn_add_norm(const fwd *f, view x, view r, const op_norm *norm, view y)
+{
+    const op_norm_args a = {.x = x, .r = &r, .sum = &x, .norm = norm, .n_groups = 1, .y = y};
+    return f->s->ops->norm(f->s, &a);
 }
 
 bool nn_activation(const char *name, kern_fn *out)

@@ -49,17 +49,57 @@ typedef struct nn_linear_w {
 } nn_linear_w;
 lath_status nn_linear(const fwd *f, nn_linear_w *w, kern_fn fn, view x, view y);
 
-/* Multi-head attention without causal mask, each text for itself (Vaswani et al. 2017, 3.2).
- * x: [n_tok, d_model] -> out: [n_tok, d_model]; qkv: [n_tok, 3 * n_heads * head_dim] and ctx: [n_tok, n_heads * head_dim] are scratch. */
+/* The tokens that each token of a batch may see: begin[t] <= j < end[t]. */
+typedef struct nn_mask {
+    const int32_t *begin, *end; /* [n_tok] */
+} nn_mask;
+/* All of its own text: what the batch says. */
+nn_mask nn_mask_all(const batch *b);
+/* Of its own text those from `behind` tokens before it to `ahead` tokens after it (negative: no limit), into memory for 2 * n_tok
+ * numbers. Causal: ahead = 0. */
+nn_mask nn_mask_window(const batch *b, int64_t behind, int64_t ahead, int32_t *memory);
+/* Floats of a state that nn_mask_window's memory takes. */
+size_t nn_mask_floats(int64_t n_tok);
+
+/* Rotary embeddings of a model (Su et al. 2021): the frequencies, and per forward the table of a batch. */
+typedef struct nn_rope {
+    float *inv_freq; /* [n_pairs] */
+    int64_t n_pairs;
+    float scale; /* of cos and sin; 1 for most */
+    bool interleaved;
+} nn_rope;
+typedef struct nn_rope_table {
+    const nn_rope *rope;
+    view cosine, sine; /* [n_tok, n_pairs] */
+} nn_rope_table;
+size_t nn_rope_floats(const nn_rope *r, const backend_ops *ops, int64_t n_tok);
+/* The table of the batch's positions in `memory`. */
+lath_status nn_rope_fill(const fwd *f, const nn_rope *r, float *memory, nn_rope_table *out);
+
+/* Multi-head attention with its projections (Vaswani et al. 2017, 3.2), each text for itself; grouped queries where n_kv_heads < n_heads
+ * (Ainslie et al. 2023); queries and keys normed head by head where q_norm and k_norm are there (Henry et al. 2020), then turned by `rope`
+ * where it is not NULL. x: [n_tok, d_model] -> out: [n_tok, d_model]; qkv: [n_tok, (n_heads + 2 n_kv_heads) * head_dim] and
+ * ctx: [n_tok, n_heads * head_dim] are scratch. */
 typedef struct nn_attention_w {
     nn_linear_w q, k, v, o;
-    int32_t n_heads;
+    op_norm q_norm, k_norm; /* gamma absent: none */
+    int32_t n_heads, n_kv_heads;
     int64_t head_dim;
+    float scale; /* of the scores: 1 / sqrt(head_dim) for most */
 } nn_attention_w;
-lath_status nn_attention_bidir(const fwd *f, nn_attention_w *w, view x, view qkv, view ctx, view out);
+typedef struct nn_attention_args {
+    nn_mask mask;
+    const nn_rope_table *rope; /* or NULL */
+    const float *bias;         /* or NULL; as op_attention has it */
+    int64_t bias_reach;
+} nn_attention_args;
+lath_status nn_attention(const fwd *f, nn_attention_w *w, const nn_attention_args *a, view x, view qkv, view ctx,
+                         view out);
 
-/* y = LN(x + r); r may be NULL; y may be x. */
-lath_status nn_layer_norm(const fwd *f, view x, const view *r, const op_norm *norm, view y);
+/* y = norm(x + r); r may be NULL; y may be x. */
+lath_status nn_norm(const fwd *f, view x, const view *r, const op_norm *norm, view y);
+/* x += r; y = norm(x): the residual stream of pre-norm blocks. */
+lath_status nn_add_norm(const fwd *f, view x, view r, const op_norm *norm, view y);
 
 /* The elementwise function that `hidden_act` or an activation class of PyTorch names ("gelu", "gelu_new", "torch.nn.modules.activation.Tanh");
  * false when lath has none of that name. */

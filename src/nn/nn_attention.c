@@ -1,31 +1,88 @@
 /* SPDX-License-Identifier: Apache-2.0
- * nn_attention.c: softmax(Q K^T / sqrt(head_dim)) V and its projections (Vaswani et al. 2017). */
-#include <math.h>
-
+ * nn_attention.c: softmax(Q K^T scale) V and its projections (Vaswani et al. 2017), who sees whom, rotary tables. */
 #include "nn/nn.h"
 
-lath_status nn_attention_bidir(const fwd *f, nn_attention_w *w, view x, view qkv, view ctx, view out)
+nn_mask nn_mask_all(const batch *b) { return (nn_mask){b->begin, b->end}; }
+
+/* The backend reads the masks of whole panels: what is behind the last token is kept inside, too. */
+static int64_t mask_tokens(int64_t n_tok) { return (n_tok + KERN_LANES - 1) / KERN_LANES * KERN_LANES; }
+
+size_t nn_mask_floats(int64_t n_tok)
+{
+    _Static_assert(sizeof(int32_t) == sizeof(float), "masks lie in the state");
+    return (size_t)(2 * mask_tokens(n_tok));
+}
+
+nn_mask nn_mask_window(const batch *b, int64_t behind, int64_t ahead, int32_t *memory)
+{
+    int32_t *begin = memory, *end = memory + mask_tokens(b->n_tok);
+    for (int64_t t = 0; t < mask_tokens(b->n_tok); t++) {
+        if (t >= b->n_tok) {
+            begin[t] = end[t] = 0;
+            continue;
+        }
+        begin[t] = behind >= 0 && t - behind > b->begin[t] ? (int32_t)(t - behind) : b->begin[t];
+        end[t] = ahead >= 0 && t + ahead + 1 < b->end[t] ? (int32_t)(t + ahead + 1) : b->end[t];
+    }
+    return (nn_mask){begin, end};
+}
+
+size_t nn_rope_floats(const nn_rope *r, const backend_ops *ops, int64_t n_tok)
+{
+    return 2 * ops->view_floats(n_tok, r->n_pairs);
+}
+
+lath_status nn_rope_fill(const fwd *f, const nn_rope *r, float *memory, nn_rope_table *out)
 {
     const backend_ops *ops = f->s->ops;
-    int64_t d = w->n_heads * w->head_dim;
-    view q = ops->slice(qkv, 0, d), k = ops->slice(qkv, d, d), v = ops->slice(qkv, 2 * d, d); /* [n_tok, d] each */
+    const int64_t n_tok = f->b->n_tok;
+    out->rope = r;
+    out->cosine = ops->make_view(memory, n_tok, r->n_pairs);
+    out->sine = ops->make_view(memory + ops->view_floats(n_tok, r->n_pairs), n_tok, r->n_pairs);
+    const op_rope_table a = {f->b->pos, r->inv_freq, r->scale, out->cosine, out->sine};
+    return ops->rope_table(f->s, &a);
+}
+
+/* Queries or keys after their projection: norm of each head, then the turn. */
+static lath_status prepare_heads(const fwd *f, const op_norm *norm, const nn_rope_table *rope, view x, int64_t head_dim)
+{
+    const backend_ops *ops = f->s->ops;
+    if (norm->gamma.data) {
+        const op_norm_args a = {.x = x, .norm = norm, .n_groups = x.d / head_dim, .y = x};
+        TRY(ops->norm(f->s, &a));
+    }
+    if (!rope) return LATH_OK;
+    const op_rope a = {x, head_dim, rope->cosine, rope->sine, rope->rope->interleaved};
+    return ops->rope(f->s, &a);
+}
+
+lath_status nn_attention(const fwd *f, nn_attention_w *w, const nn_attention_args *args, view x, view qkv, view ctx,
+                         view out)
+{
+    const backend_ops *ops = f->s->ops;
+    const int64_t d_q = w->n_heads * w->head_dim, d_kv = w->n_kv_heads * w->head_dim;
+    view q = ops->slice(qkv, 0, d_q), k = ops->slice(qkv, d_q, d_kv), v = ops->slice(qkv, d_q + d_kv, d_kv);
     op_linear parts[] = {
         {&w->q.w, w->q.bias, KERN_FN_NONE, q},
         {&w->k.w, w->k.bias, KERN_FN_NONE, k},
         {&w->v.w, w->v.bias, KERN_FN_NONE, v},
     };
     TRY(ops->linear(f->s, x, parts, 3));
+    TRY(prepare_heads(f, &w->q_norm, args->rope, q, w->head_dim));
+    TRY(prepare_heads(f, &w->k_norm, args->rope, k, w->head_dim));
     op_attention a = {
         .q = q,
         .k = k,
         .v = v,
         .out = ctx,
         .n_heads = w->n_heads,
-        .n_kv_heads = w->n_heads,
+        .n_kv_heads = w->n_kv_heads,
         .head_dim = w->head_dim,
-        .begin = f->b->begin,
-        .end = f->b->end,
-        .scale = (float)(1.0 / sqrt((double)w->head_dim)),
+        .begin = args->mask.begin,
+        .end = args->mask.end,
+        .scale = w->scale,
+        .bias = args->bias,
+        .bias_reach = args->bias_reach,
     };
     TRY(ops->attention(f->s, &a));
     return nn_linear(f, &w->o, KERN_FN_NONE, ctx, out);

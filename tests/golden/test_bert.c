@@ -159,7 +159,7 @@ static void trace_text(lath_model *m, const golden_text *t, layer_check *c)
     lath_error err = {0};
     const backend_ops *ops = m->rt->ops;
     packer pack;
-    packer_init(&pack, alloc_default());
+    packer_init(&pack, alloc_default(), &m->arch.dims);
     int32_t *types = test_calloc(t->n_ids, sizeof(int32_t));
     assert_ok(packer_grow(&pack, (int64_t)t->n_ids, 1, &err), err);
     packer_clear(&pack);

@@ -137,8 +137,8 @@ static void layer_norm_case(check *c, int64_t d, int64_t panels, int32_t last_la
         y[v] = oracle_floats(p1 * stride);
         if (in_place) memcpy(y[v], x, (size_t)(p1 * stride) * sizeof(float));
         (v ? c->ref : c->t)
-            ->layer_norm(&(kern_layer_norm_args){in_place ? y[v] : x, has_r ? res : NULL, gamma, beta, y[v], stride,
-                                                 stride, stride, d, p0, p1, last_lanes, eps});
+            ->layer_norm(&(kern_norm_args){in_place ? y[v] : x, has_r ? res : NULL, gamma, beta, y[v], NULL, stride,
+                                           stride, stride, d, 1, p0, p1, last_lanes, eps});
     }
     for (int64_t p = p0; p < p1; p++) {
         for (int lane = 0; lane < (p == p1 - 1 ? last_lanes : 16); lane++) {
@@ -172,6 +172,111 @@ static void check_layer_norm(check *c)
     layer_norm_case(c, 1025, 3, 7);
 }
 
+/* ------------------------------------------------------------------------------ rms norm */
+
+/* Groups of d features; the sum kept apart, in x or not at all. */
+static void rms_norm_case(check *c, int64_t d, int64_t groups, int64_t panels, int32_t last_lanes)
+{
+    oracle_rng *r = &c->rng;
+    const bool has_r = rng_int(r, 0, 1);
+    const int keep = (int)rng_int(r, 0, 2);
+    const int64_t n = groups * d, stride = n * 16 + 16 * rng_int(r, 0, 2);
+    const float eps = rng_int(r, 0, 1) ? 1e-6f : 1e-2f;
+    WHERE(c, "rms_norm %s d=%d groups=%d panels=%d lanes=%d r=%d keep=%d", c->t->isa, (int)d, (int)groups, (int)panels,
+          last_lanes, has_r, keep);
+    float *x = oracle_floats(panels * stride), *res = oracle_floats(panels * stride), *gamma = oracle_floats(d), *y[2],
+          *sum[2], *in[2];
+    for (int64_t i = 0; i < d; i++) gamma[i] = rng_float(r, 2.0f);
+    for (int64_t i = 0; i < panels * stride; i++) {
+        const bool used = i % stride < n * 16 && (i / stride < panels - 1 || i % 16 < last_lanes);
+        if (used) x[i] = rng_float(r, 2.0f), res[i] = rng_float(r, 1.0f);
+    }
+    for (int v = 0; v < 2; v++) {
+        y[v] = oracle_floats(panels * stride), sum[v] = oracle_floats(panels * stride);
+        in[v] = oracle_floats(panels * stride);
+        memcpy(in[v], x, (size_t)(panels * stride) * sizeof(float));
+        float *to = keep == 0 ? NULL : keep == 1 ? in[v] : sum[v];
+        (v ? c->ref : c->t)
+            ->rms_norm(&(kern_norm_args){in[v], has_r ? res : NULL, gamma, NULL, y[v], to, stride, stride, stride, d,
+                                         groups, 0, panels, last_lanes, eps});
+    }
+    for (int64_t p = 0; p < panels; p++) {
+        for (int64_t at = 0; at < groups * 16; at++) {
+            const int64_t lane = at % 16, first = p * stride + at / 16 * d * 16 + lane;
+            if (p == panels - 1 && lane >= last_lanes) continue;
+            double squares = 0, largest = 0;
+            for (int64_t i = 0; i < d; i++) {
+                const double v = (double)x[first + i * 16] + (has_r ? (double)res[first + i * 16] : 0.0);
+                squares += v * v / (double)d, largest = fmax(largest, fabs(v));
+            }
+            for (int64_t i = 0; i < d; i++) {
+                const int64_t e = first + i * 16;
+                const float v = has_r ? x[e] + res[e] : x[e];
+                const double inverse = 1.0 / sqrt(squares + (double)eps);
+                const double want = ((double)x[e] + (has_r ? (double)res[e] : 0.0)) * inverse * (double)gamma[i];
+                check_value(c, y[0][e], want, y[1][e], largest * inverse * fabs((double)gamma[i]));
+                for (int w = 0; w < 2; w++) assert_true(keep == 0 || (keep == 1 ? in[w] : sum[w])[e] == v);
+            }
+        }
+    }
+    free(x), free(res), free(gamma);
+    for (int v = 0; v < 2; v++) free(y[v]), free(sum[v]), free(in[v]);
+    c->cases++;
+}
+
+static void check_rms_norm(check *c)
+{
+    for (int64_t d = 1; d <= 70; d++) rms_norm_case(c, d, 1 + d % 4, 1 + d % 3, 1 + (int32_t)(d % 16));
+    for (int32_t lanes = 1; lanes <= 16; lanes++) rms_norm_case(c, 128, 3, 2, lanes);
+    rms_norm_case(c, 1025, 1, 3, 7);
+}
+
+/* ------------------------------------------------------------------------------ rope */
+
+static void rope_case(check *c, int64_t heads, int64_t head_dim, int64_t pairs, bool interleaved)
+{
+    oracle_rng *r = &c->rng;
+    const int64_t n = heads * head_dim * 16;
+    WHERE(c, "rope %s heads=%d head_dim=%d pairs=%d interleaved=%d", c->t->isa, (int)heads, (int)head_dim, (int)pairs,
+          interleaved);
+    float *x = oracle_floats(n), *cosine = oracle_floats(pairs * 16), *sine = oracle_floats(pairs * 16),
+          *y[2] = {oracle_floats(n), oracle_floats(n)};
+    for (int64_t i = 0; i < n; i++) x[i] = rng_float(r, 2.0f);
+    for (int64_t i = 0; i < pairs * 16; i++) {
+        const double angle = (double)rng_float(r, 1000.0f);
+        cosine[i] = (float)cos(angle), sine[i] = (float)sin(angle);
+    }
+    for (int v = 0; v < 2; v++) {
+        memcpy(y[v], x, (size_t)n * sizeof(float));
+        (v ? c->ref : c->t)->rope(&(kern_rope_args){y[v], cosine, sine, heads, head_dim, pairs, interleaved});
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t lane = i % 16, f = i / 16 % head_dim, base = i - f * 16;
+        if (f >= 2 * pairs) {
+            assert_true(y[0][i] == x[i] && y[1][i] == x[i]);
+            continue;
+        }
+        /* Which pair the feature is of, and its partner: as the paper's figure 1 has it, or with halves for neighbours. */
+        const int64_t pair = interleaved ? f / 2 : f % pairs, is_second = interleaved ? f % 2 : f / pairs;
+        const int64_t other = interleaved ? f ^ 1 : (f + pairs) % (2 * pairs);
+        const double cs = (double)cosine[pair * 16 + lane], sn = (double)sine[pair * 16 + lane];
+        const double mine = (double)x[i], partner = (double)x[base + other * 16];
+        const double want = is_second ? mine * cs + partner * sn : mine * cs - partner * sn;
+        check_value(c, y[0][i], want, y[1][i], fabs(mine * cs) + fabs(partner * sn));
+    }
+    free(x), free(cosine), free(sine), free(y[0]), free(y[1]);
+    c->cases++;
+}
+
+static void check_rope(check *c)
+{
+    for (int64_t head_dim = 2; head_dim <= 70; head_dim++)
+        for (int interleaved = 0; interleaved < 2; interleaved++)
+            rope_case(c, 1 + head_dim % 5, head_dim, rng_int(&c->rng, 1, head_dim / 2), interleaved);
+    rope_case(c, 4, 128, 64, false);
+    rope_case(c, 2, 256, 32, true);
+}
+
 /* ------------------------------------------------------------------------------ attention */
 
 /* Ranges of the lanes of the query panel `p` of n tokens: kind 0 packed texts, 1 a causal model over packed texts, 2
@@ -198,6 +303,8 @@ static void attention_case(check *c, int64_t head_dim, int64_t n, int kind)
     const int32_t lanes = (int32_t)(n - p * 16 < 16 ? n - p * 16 : 16);
     const float scale = 1.0f / sqrtf((float)head_dim);
     int32_t begin[16], end[16];
+    float *distances = rng_int(r, 0, 2) ? NULL : oracle_floats(2 * n + 1), *bias = distances ? distances + n : NULL;
+    for (int64_t i = 0; distances && i <= 2 * n; i++) distances[i] = rng_float(r, 3.0f);
     attention_ranges(c, kind, n, p, begin, end);
     WHERE(c, "attention %s head_dim=%d tokens=%d panel=%d kind=%d", c->t->isa, (int)head_dim, (int)n, (int)p, kind);
     float *qkv = oracle_floats(panels * stride), *out[2], *q = qkv + p * stride, *k = qkv + head_dim * 16,
@@ -214,7 +321,8 @@ static void attention_case(check *c, int64_t head_dim, int64_t n, int kind)
         float *scratch = oracle_floats(16 * 16 * panels + 16);
         out[w] = oracle_floats(head_dim * 16 + 16);
         (w ? c->ref : c->t)
-            ->attention(&(kern_attention_args){q, k, v, stride, head_dim, begin, end, lanes, scale, out[w], scratch});
+            ->attention(&(kern_attention_args){q, k, v, stride, head_dim, begin, end, lanes, scale, bias, p * 16,
+                                               out[w], scratch});
         for (int i = 0; i < 16; i++)
             assert_true(isnan(scratch[16 * 16 * panels + i]) && isnan(out[w][head_dim * 16 + i]));
         free(scratch);
@@ -227,6 +335,7 @@ static void attention_case(check *c, int64_t head_dim, int64_t n, int kind)
             weight[j] = 0;
             for (int64_t f = 0; f < head_dim; f++)
                 weight[j] += (double)q[f * 16 + lane] * (double)k[panel_at(stride, j, f)];
+            if (bias) weight[j] += (double)bias[p * 16 + lane - j];
             weight[j] *= (double)scale, largest = fmax(largest, weight[j]);
         }
         for (int32_t j = begin[lane]; j < end[lane]; j++) weight[j] = exp(weight[j] - largest), sum += weight[j];
@@ -239,7 +348,7 @@ static void attention_case(check *c, int64_t head_dim, int64_t n, int kind)
             check_value(c, out[0][f * 16 + lane], want, out[1][f * 16 + lane], most);
         }
     }
-    free(qkv), free(out[0]), free(out[1]), free(weight);
+    free(qkv), free(out[0]), free(out[1]), free(weight), free(distances);
     c->cases++;
 }
 
@@ -262,6 +371,7 @@ static void gather_case(check *c, int64_t d, int32_t n_lanes, int32_t n_sources)
     kern_gather_source src[3];
     unsigned char *base[3];
     int32_t index[3][16];
+    const float scale = d % 2 ? 1.0f : 19.59592f;
     WHERE(c, "gather %s d=%d lanes=%d sources=%d", c->t->isa, (int)d, n_lanes, n_sources);
     for (int s = 0; s < n_sources; s++) {
         const dtype type = (dtype)rng_int(&c->rng, DTYPE_F32, DTYPE_BF16);
@@ -271,12 +381,14 @@ static void gather_case(check *c, int64_t d, int32_t n_lanes, int32_t n_sources)
             index[s][lane] = lane < n_lanes ? (int32_t)rng_int(&c->rng, 0, 20) : INT32_MAX;
     }
     float *y[2] = {oracle_floats(d * 16), oracle_floats(d * 16)};
-    for (int v = 0; v < 2; v++) (v ? c->ref : c->t)->gather(&(kern_gather_args){src, n_sources, n_lanes, d, y[v]});
+    for (int v = 0; v < 2; v++)
+        (v ? c->ref : c->t)->gather(&(kern_gather_args){src, n_sources, n_lanes, d, scale, y[v]});
     for (int64_t f = 0; f < d; f++) {
         for (int lane = 0; lane < 16; lane++) {
             float want = 0;
             for (int s = 0; s < n_sources && lane < n_lanes; s++)
                 want = (float)((double)want + oracle_element(src[s].type, src[s].table, index[s][lane] * d + f));
+            want *= scale;
             check_value(c, y[0][f * 16 + lane], (double)want, y[1][f * 16 + lane], 1.0);
         }
     }
@@ -308,6 +420,29 @@ static void check_map(check *c)
             assert_true(isnan(y[0][0]) && isnan(y[0][n + 1]));
             c->t->map((kern_fn)fn, n, x + 1, x + 1); /* in place gives the same bits */
             assert_memory_equal(x + 1, y[0] + 1, n * sizeof(float));
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------ glu */
+
+static void check_glu(check *c)
+{
+    for (size_t n = 1; n <= 70; n++) {
+        for (int fn = 0; fn < KERN_FN_COUNT; fn++, c->cases++) {
+            _Alignas(32) float gate[72], up[72], y[2][72];
+            WHERE(c, "glu %s n=%d %s", c->t->isa, (int)n, oracle_fn_name((kern_fn)fn));
+            for (size_t i = 0; i < 72; i++)
+                gate[i] = rng_float(&c->rng, 6.0f), up[i] = rng_float(&c->rng, 2.0f), y[0][i] = y[1][i] = NAN;
+            for (int v = 0; v < 2; v++) (v ? c->ref : c->t)->glu((kern_fn)fn, n, gate, up, y[v]);
+            for (size_t i = 0; i < n; i++) {
+                const double g = oracle_fn((kern_fn)fn, (double)gate[i]), want = g * (double)up[i];
+                check_value(c, y[0][i], want, y[1][i], fmax(fabs(g), 0.3) * fabs((double)up[i]));
+            }
+            assert_true(isnan(y[0][n]));
+            float *in_place = n % 2 ? gate : up;
+            c->t->glu((kern_fn)fn, n, gate, up, in_place);
+            assert_memory_equal(in_place, y[0], n * sizeof(float));
         }
     }
 }

@@ -118,7 +118,7 @@ static void attend_text(const kern_table *t, const float *text, int64_t n, int64
             end[lane] = (int32_t)(token < at ? at : token >= at + n ? total : causal ? token + 1 : at + n);
         }
         t->attention(&(kern_attention_args){qkv + p * stride, qkv + head_dim * 16, qkv + 2 * head_dim * 16, stride,
-                                            head_dim, begin, end, lanes, 0.3f, o, scratch});
+                                            head_dim, begin, end, lanes, 0.3f, NULL, 0, o, scratch});
         for (int64_t i = 0; i < n; i++)
             for (int64_t f = 0; (at + i) / 16 == p && f < head_dim; f++)
                 out[i * head_dim + f] = o[f * 16 + (at + i) % 16];
@@ -170,7 +170,8 @@ static void run_rest(const kern_table *t)
                 if (what)
                     t->l2_normalize(d, lane + 1, x);
                 else
-                    t->layer_norm(&(kern_layer_norm_args){x, NULL, gamma, gamma, x, 0, 0, 0, d, 0, 1, lane + 1, 1e-5f});
+                    t->layer_norm(
+                        &(kern_norm_args){x, NULL, gamma, gamma, x, NULL, 0, 0, 0, d, 1, 0, 1, lane + 1, 1e-5f});
                 for (int64_t i = 0; i < d; i++) y[lane > 0][i] = x[i * 16 + lane];
                 if (lane > 0) assert_memory_equal(y[0], y[1], (size_t)d * sizeof(float));
             }

@@ -86,7 +86,7 @@ static weight *make_weight(env *e, const char *name, dtype type, int64_t rows, i
 {
     weight *w = arena_zero(&e->mem, sizeof(*w));
     assert_non_null(w);
-    weight_init(w, make_tensor(e, name, type, rows, cols, values), "w.safetensors", rows, cols);
+    weight_init(w, make_tensor(e, name, type, rows, cols, values), "w.safetensors", 0, rows, cols);
     return w;
 }
 
@@ -119,9 +119,9 @@ static void put(env *e, view x, const float *rows)
                   .count = x.n_tok * x.d,
                   .data = rows,
                   .bytes = (size_t)(x.n_tok * x.d) * 4};
-    weight_init(&w, t, "rows", x.n_tok, x.d);
+    weight_init(&w, t, "rows", 0, x.n_tok, x.d);
     const op_gather_source source = {&w, rising(e, x.n_tok)};
-    const op_gather g = {&source, 1, x};
+    const op_gather g = {&source, 1, 1.0f, x};
     assert_ok(e->ops->gather(&e->s, &g), e->err);
 }
 
@@ -168,7 +168,7 @@ static void case_gather(env *e, const shape *s)
                 (op_gather_source){make_weight(e, "table", types[(k + n) % 3], ROWS, s->d, values[k]), index[k]};
         }
         view y = make_view(e, s->n_tok, s->d);
-        const op_gather g = {sources, n, y};
+        const op_gather g = {sources, n, 1.0f, y};
         assert_ok(e->ops->gather(&e->s, &g), e->err);
         const float *got = get(e, y);
         for (int64_t t = 0; t < s->n_tok; t++) {
@@ -273,15 +273,16 @@ static void case_linear(env *e, const shape *s)
 
 /* ------------------------------------------------------------------------------------------------------------ norms */
 
-static void case_layer_norm(env *e, const shape *s)
+static void case_norm(env *e, const shape *s)
 {
     float *x_rows, *r_rows, *gamma = rnd_floats(e, s->d, 2), *beta = rnd_floats(e, s->d, 1);
     for (int i = 0; i < 4; i++) {
         bool add = i & 1, in_place = i & 2;
         view x = rnd_view(e, s->n_tok, s->d, 3, &x_rows), r = rnd_view(e, s->n_tok, s->d, 2, &r_rows),
              y = in_place ? x : make_view(e, s->n_tok, s->d);
-        const op_norm norm = {{gamma, s->d}, {beta, s->d}, i < 2 ? 1e-12f : 1e-3f};
-        assert_ok(e->ops->layer_norm(&e->s, x, add ? &r : NULL, &norm, y), e->err);
+        const op_norm norm = {NORM_LAYER, {gamma, s->d}, {beta, s->d}, i < 2 ? 1e-12f : 1e-3f};
+        const op_norm_args args = {.x = x, .r = add ? &r : NULL, .norm = &norm, .n_groups = 1, .y = y};
+        assert_ok(e->ops->norm(&e->s, &args), e->err);
         const float *got = get(e, y);
         for (int64_t t = 0; t < s->n_tok; t++) {
             double mean = 0, var = 0, most = 0;
@@ -295,9 +296,117 @@ static void case_layer_norm(env *e, const shape *s)
             double scale = 1 / sqrt(var + (double)norm.eps);
             for (int64_t f = 0; f < s->d; f++) {
                 double v = (double)x_rows[t * s->d + f] + (add ? (double)r_rows[t * s->d + f] : 0) - mean;
-                close_to("layer_norm", got[t * s->d + f],
+                close_to("norm", got[t * s->d + f],
                          s->d == 1 ? (double)beta[f] : v * scale * (double)gamma[f] + (double)beta[f],
                          4e-6 * (most * scale * fabs((double)gamma[f]) + fabs((double)beta[f])) + 1e-6);
+            }
+        }
+    }
+}
+
+/* RMS norm of groups of features; the sum goes back into x. */
+static void case_rms_norm(env *e, const shape *s)
+{
+    for (int64_t groups = 1; groups <= 3; groups++) {
+        const int64_t d = s->d, n = groups * d;
+        float *x_rows, *r_rows, *gamma = rnd_floats(e, d, 2);
+        view x = rnd_view(e, s->n_tok, n, 3, &x_rows), r = rnd_view(e, s->n_tok, n, 2, &r_rows);
+        view y = make_view(e, s->n_tok, n);
+        const op_norm norm = {.kind = NORM_RMS, .gamma = {gamma, d}, .eps = 1e-3f};
+        const op_norm_args args = {.x = x, .r = &r, .sum = &x, .norm = &norm, .n_groups = groups, .y = y};
+        assert_ok(e->ops->norm(&e->s, &args), e->err);
+        const float *got = get(e, y), *sum = get(e, x);
+        for (int64_t at = 0; at < s->n_tok * n; at += d) {
+            double squares = 0, most = 0;
+            for (int64_t f = at; f < at + d; f++) {
+                const double v = (double)x_rows[f] + (double)r_rows[f];
+                squares += v * v / (double)d;
+                most = fmax(most, fabs(v));
+                assert_true(sum[f] == x_rows[f] + r_rows[f]);
+            }
+            const double scale = 1 / sqrt(squares + (double)norm.eps);
+            for (int64_t f = 0; f < d; f++)
+                close_to("norm", got[at + f],
+                         ((double)x_rows[at + f] + (double)r_rows[at + f]) * scale * (double)gamma[f],
+                         4e-6 * most * scale * fabs((double)gamma[f]) + 1e-6);
+        }
+    }
+}
+
+static void case_norms(env *e, const shape *s)
+{
+    case_norm(e, s);
+    case_rms_norm(e, s);
+}
+
+static void case_add(env *e, const shape *s)
+{
+    float *x_rows, *r_rows;
+    view x = rnd_view(e, s->n_tok, s->d, 3, &x_rows), r = rnd_view(e, s->n_tok, s->d, 2, &r_rows);
+    assert_ok(e->ops->add(&e->s, x, r), e->err);
+    const float *got = get(e, x);
+    for (int64_t i = 0; i < s->n_tok * s->d; i++) assert_true(got[i] == x_rows[i] + r_rows[i]);
+}
+
+/* gate and up are slices of one view, as a gated FFN has them. */
+static void case_glu(env *e, const shape *s)
+{
+    const int64_t d = s->d;
+    float *rows;
+    view both = rnd_view(e, s->n_tok, 2 * d, 3, &rows), up = e->ops->slice(both, 0, d);
+    assert_ok(e->ops->glu(&e->s, KERN_FN_SILU, e->ops->slice(both, d, d), up, up), e->err);
+    const float *got = get(e, up);
+    for (int64_t i = 0; i < s->n_tok * d; i++) {
+        const double u = (double)rows[i / d * 2 * d + i % d], g = (double)rows[i / d * 2 * d + d + i % d];
+        close_to("glu", got[i], g / (1 + exp(-g)) * u, 2e-6);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------- rope */
+
+/* Angles of f32, as the table's contract says, their cosines in double. */
+static void case_rope_table(env *e, const shape *s)
+{
+    const int64_t pairs = s->d;
+    float *inv_freq = rnd_floats(e, pairs, 1);
+    int32_t *pos = rising(e, s->n_tok);
+    for (int64_t t = 0; t < s->n_tok; t++) pos[t] = (int32_t)(t * 997 % 4001);
+    view cosine = make_view(e, s->n_tok, pairs), sine = make_view(e, s->n_tok, pairs);
+    const op_rope_table table = {pos, inv_freq, 1.25f, cosine, sine};
+    assert_ok(e->ops->rope_table(&e->s, &table), e->err);
+    const float *c = get(e, cosine), *sn = get(e, sine);
+    for (int64_t i = 0; i < s->n_tok * pairs; i++) {
+        const float angle = (float)pos[i / pairs] * inv_freq[i % pairs];
+        close_to("rope_table", c[i], 1.25 * cos((double)angle), 2e-7);
+        close_to("rope_table", sn[i], 1.25 * sin((double)angle), 2e-7);
+    }
+}
+
+/* A rotation by a rotation's parts: the length of each pair stays, its angle grows by the table's. */
+static void case_rope(env *e, const shape *s)
+{
+    for (int interleaved = 0; interleaved < 2; interleaved++) {
+        const int64_t pairs = 1 + s->d % 3, head_dim = 2 * pairs + s->d % 2, n = 2 * head_dim;
+        float *rows, *c_rows, *s_rows;
+        view x = rnd_view(e, s->n_tok, n, 2, &rows), cosine = make_view(e, s->n_tok, pairs),
+             sine = make_view(e, s->n_tok, pairs);
+        c_rows = rnd_floats(e, s->n_tok * pairs, 1);
+        s_rows = rnd_floats(e, s->n_tok * pairs, 1);
+        put(e, cosine, c_rows);
+        put(e, sine, s_rows);
+        const op_rope rope = {x, head_dim, cosine, sine, interleaved};
+        assert_ok(e->ops->rope(&e->s, &rope), e->err);
+        const float *got = get(e, x);
+        for (int64_t t = 0; t < s->n_tok; t++) {
+            for (int64_t h = 0; h < 2; h++) {
+                const float *in = rows + t * n + h * head_dim, *out = got + t * n + h * head_dim;
+                if (head_dim > 2 * pairs) assert_true(in[2 * pairs] == out[2 * pairs]);
+                for (int64_t i = 0; i < pairs; i++) {
+                    const int64_t a = interleaved ? 2 * i : i, b = interleaved ? 2 * i + 1 : i + pairs;
+                    const double cs = (double)c_rows[t * pairs + i], sn = (double)s_rows[t * pairs + i];
+                    close_to("rope", out[a], (double)in[a] * cs - (double)in[b] * sn, 2e-6);
+                    close_to("rope", out[b], (double)in[b] * cs + (double)in[a] * sn, 2e-6);
+                }
             }
         }
     }
@@ -345,6 +454,8 @@ static void check_attention(const shape *s, const op_attention *a, const float *
                 score[j] = 0;
                 for (int64_t i = 0; i < a->head_dim; i++)
                     score[j] += (double)qh[i] * (double)k[j * dk + at + i] * (double)a->scale;
+                if (a->bias)
+                    score[j] += (double)a->bias[h * (2 * a->bias_reach + 1) + a->bias_reach + t - j] * (double)a->scale;
                 most = fmax(most, score[j]);
             }
             for (int64_t j = a->begin[t]; j < a->end[t]; j++) sum += exp(score[j] - most);
@@ -383,8 +494,20 @@ static void case_attention(env *e, const shape *s)
             v_rows = rnd_floats(e, s->n_tok * dk, 1);
             put(e, k, k_rows);
             put(e, v, v_rows);
-            op_attention a = {q,      k,     v,   make_view(e, s->n_tok, dq),       h->n, h->n_kv,
-                              h->dim, begin, end, (float)(1 / sqrt((double)h->dim))};
+            op_attention a = {.q = q,
+                              .k = k,
+                              .v = v,
+                              .out = make_view(e, s->n_tok, dq),
+                              .n_heads = h->n,
+                              .n_kv_heads = h->n_kv,
+                              .head_dim = h->dim,
+                              .begin = begin,
+                              .end = end,
+                              .scale = (float)(1 / sqrt((double)h->dim))};
+            if (i % 2) {
+                a.bias_reach = s->n_tok - 1;
+                a.bias = rnd_floats(e, h->n * (2 * a.bias_reach + 1), 2);
+            }
             assert_ok(e->ops->attention(&e->s, &a), e->err);
             check_attention(s, &a, q_rows, k_rows, v_rows, get(e, a.out));
         }
@@ -445,9 +568,16 @@ static const struct {
     const char *op;
     void (*run)(env *e, const shape *s);
 } cases[] = {
-    {"gather", case_gather},       {"read_rows", case_read_rows},
-    {"linear", case_linear},       {"layer_norm", case_layer_norm},
-    {"attention", case_attention}, {"l2_normalize", case_l2_normalize},
+    {"gather", case_gather},
+    {"read_rows", case_read_rows},
+    {"linear", case_linear},
+    {"norm", case_norms},
+    {"add", case_add},
+    {"glu", case_glu},
+    {"rope_table", case_rope_table},
+    {"rope", case_rope},
+    {"attention", case_attention},
+    {"l2_normalize", case_l2_normalize},
     {"pool", case_pool},
 };
 enum { N_CASES = sizeof(cases) / sizeof(cases[0]) };
@@ -631,7 +761,7 @@ static void test_finite_rows(void **state)
                 int32_t *ids = rising(&e, 35), *at = rising(&e, 35);
                 for (int i = 0; i < 35; i++) at[i] %= 8; /* never row 8 */
                 const op_gather_source sources[] = {{word, ids}, {pos, at}};
-                const op_gather g = {sources, 2, make_view(&e, 35, 7)};
+                const op_gather g = {sources, 2, 1.0f, make_view(&e, 35, 7)};
                 set_element((tensor *)pos->t, 8 * 7 + 2, bad_bits[bad]);
                 assert_ok(e.ops->gather(&e.s, &g), e.err);
                 set_element((tensor *)pos->t, 5 * 7 + 6, bad_bits[bad]);
@@ -648,7 +778,7 @@ static void test_finite_rows(void **state)
     weight *a = make_weight(&e, "a", DTYPE_F32, 1, 3, rnd_floats(&e, 3, 1));
     set_element((tensor *)a->t, 1, 0x7F7FFFFF);
     const op_gather_source twice[] = {{a, rising(&e, 1)}, {a, rising(&e, 1)}};
-    const op_gather g = {twice, 2, make_view(&e, 1, 3)};
+    const op_gather g = {twice, 2, 1.0f, make_view(&e, 1, 3)};
     assert_int_equal(e.ops->gather(&e.s, &g), LATH_ERR_FORMAT);
     assert_non_null(strstr(e.err.msg, "overflow"));
     env_close(&e);
@@ -665,18 +795,18 @@ static void test_vec(void **state)
     for (size_t type = 0; type < 3; type++) {
         float *values = rnd_floats(&e, 21, 1);
         tensor *t = make_tensor(&e, "bias", float_types[type], 1, 21, values); /* at an odd address: a copy */
-        assert_ok(vec_init(&v, &e.mem, t, "w.safetensors", &e.err), e.err);
+        assert_ok(vec_init(&v, &e.mem, t, "w.safetensors", 0, t->count, &e.err), e.err);
         assert_int_equal(v.n, 21);
         assert_int_equal((uintptr_t)v.data % sizeof(float), 0);
         assert_memory_equal(v.data, values, sizeof(float) * 21);
         set_element(t, 20, 0x7F800000);
-        assert_int_equal(vec_init(&v, &e.mem, t, "w.safetensors", &e.err), LATH_ERR_FORMAT);
+        assert_int_equal(vec_init(&v, &e.mem, t, "w.safetensors", 0, t->count, &e.err), LATH_ERR_FORMAT);
         assert_string_equal(e.err.msg, "w.safetensors: tensor \"bias\": element 20 is not finite");
     }
     float *plain = rnd_floats(&e, 4, 1);
     const tensor aligned = {
         .name = "g", .type = DTYPE_F32, .rank = 1, .dim = {4}, .count = 4, .data = plain, .bytes = 16};
-    assert_ok(vec_init(&v, &e.mem, &aligned, "w", &e.err), e.err);
+    assert_ok(vec_init(&v, &e.mem, &aligned, "w", 0, aligned.count, &e.err), e.err);
     assert_ptr_equal(v.data, plain); /* the map itself */
     env_close(&e);
 }

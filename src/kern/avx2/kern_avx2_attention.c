@@ -147,6 +147,17 @@ static void cluster_scores(const kern_attention_args *a, const cluster *c)
     }
 }
 
+/* Adds what depends on the distance: lanes are neighbouring distances. */
+static void add_bias(const kern_attention_args *a, const cluster *c)
+{
+    for (int32_t j = c->key0; j < c->key1; j++) {
+        float *s = a->scratch + (int64_t)(j - c->key0) * KERN_LANES;
+        for (int32_t lane = c->lane0; lane < c->lane1; lane++) {
+            if (j >= a->begin[lane] && j < a->end[lane]) s[lane] += a->bias[a->query0 + lane - j];
+        }
+    }
+}
+
 /* -inf where a lane does not see the key, for the keys key0 <= j < key1. */
 static void mask_keys(const kern_attention_args *a, const cluster *c, int half, int32_t key0, int32_t key1)
 {
@@ -232,6 +243,7 @@ void kern_avx2_attention(const kern_attention_args *a)
         const cluster c = next_cluster(a, lane);
         __m256 inverse[2];
         cluster_scores(a, &c);
+        if (a->bias) add_bias(a, &c);
         for (int h = first_half(&c); h < last_half(&c); h++) inverse[h] = softmax_half(a, &c, h);
         cluster_values(a, &c, inverse);
         lane = c.lane1;

@@ -37,6 +37,26 @@ void kern_avx2_map(kern_fn fn, size_t n, const float *x, float *y){
 #undef LOOP
 }
 
+VEC_INLINE void glu_array(const kern_fn fn, size_t n, const float *gate, const float *up, float *y)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(y + i, _mm256_mul_ps(vec_map(fn, _mm256_loadu_ps(gate + i)), _mm256_loadu_ps(up + i)));
+    if (i < n) {
+        float last[8] = {0}, factor[8] = {0};
+        memcpy(last, gate + i, (n - i) * sizeof(float));
+        memcpy(factor, up + i, (n - i) * sizeof(float));
+        _mm256_storeu_ps(last, _mm256_mul_ps(vec_map(fn, _mm256_loadu_ps(last)), _mm256_loadu_ps(factor)));
+        memcpy(y + i, last, (n - i) * sizeof(float));
+    }
+}
+
+void kern_avx2_glu(kern_fn fn, size_t n, const float *gate, const float *up, float *y){
+#define LOOP(f) glu_array(f, n, gate, up, y)
+    MAP_SWITCH(fn, LOOP)
+#undef LOOP
+}
+
 VEC_INLINE void map_rows(const kern_fn fn, int rows, int vectors, const float *x, float *y, int64_t stride)
 {
     for (int i = 0; i < rows; i++, x += KERN_LANES, y += stride) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * kern_avx2_norm.c: layer norm and L2 norm over the features of each lane.
+ * kern_avx2_norm.c: layer norm, RMS norm and L2 norm over the features of each lane.
  *
  * Sums run in four chains (feature % 4) that are added as (0 + 1) + (2 + 3): one chain alone waits for the latency of
  * its additions. The order depends on d only. */
@@ -62,26 +62,66 @@ VEC_INLINE __m256 square_pass(int64_t d, const float *y, __m256 mean)
     return chains_sum(s);
 }
 
-static void layer_norm_half(const kern_layer_norm_args *a, const float *x, const float *r, float *y)
+/* What every norm of one group and one half panel works on; v = x + r goes to y, or to the caller's sum. */
+typedef struct norm_half {
+    const float *x, *r;
+    float *v, *y;
+} norm_half;
+
+VEC_INLINE __m256 add_pass(int64_t d, const norm_half *h)
 {
-    const __m256 count = _mm256_set1_ps((float)a->d), one = _mm256_set1_ps(1.0f);
-    const __m256 mean = _mm256_div_ps(r ? sum_pass(a->d, x, r, y) : sum_pass(a->d, x, NULL, y), count);
-    const __m256 variance = _mm256_div_ps(square_pass(a->d, y, mean), count);
-    const __m256 inverse = _mm256_div_ps(one, _mm256_sqrt_ps(_mm256_add_ps(variance, _mm256_set1_ps(a->eps))));
+    return h->r ? sum_pass(d, h->x, h->r, h->v) : sum_pass(d, h->x, NULL, h->v);
+}
+
+VEC_INLINE __m256 norm_inverse(const kern_norm_args *a, __m256 squares)
+{
+    const __m256 mean = _mm256_div_ps(squares, _mm256_set1_ps((float)a->d));
+    return _mm256_div_ps(_mm256_set1_ps(1.0f), _mm256_sqrt_ps(_mm256_add_ps(mean, _mm256_set1_ps(a->eps))));
+}
+
+static void layer_norm_half(const kern_norm_args *a, const norm_half *h)
+{
+    const __m256 mean = _mm256_div_ps(add_pass(a->d, h), _mm256_set1_ps((float)a->d));
+    const __m256 inverse = norm_inverse(a, square_pass(a->d, h->v, mean));
     for (int64_t i = 0; i < a->d; i++) {
-        const __m256 v = _mm256_mul_ps(_mm256_sub_ps(_mm256_load_ps(y + i * 16), mean), inverse);
-        _mm256_store_ps(y + i * 16, _mm256_fmadd_ps(v, _mm256_set1_ps(a->gamma[i]), _mm256_set1_ps(a->beta[i])));
+        const __m256 v = _mm256_mul_ps(_mm256_sub_ps(_mm256_load_ps(h->v + i * 16), mean), inverse);
+        const __m256 beta = a->beta ? _mm256_set1_ps(a->beta[i]) : _mm256_setzero_ps();
+        _mm256_store_ps(h->y + i * 16, _mm256_fmadd_ps(v, _mm256_set1_ps(a->gamma[i]), beta));
     }
 }
 
-void kern_avx2_layer_norm(const kern_layer_norm_args *a)
+static void rms_norm_half(const kern_norm_args *a, const norm_half *h)
+{
+    const float *v = h->x;
+    if (h->r || h->v != h->y) {
+        add_pass(a->d, h);
+        v = h->v;
+    }
+    const __m256 inverse = norm_inverse(a, square_pass(a->d, v, _mm256_setzero_ps()));
+    for (int64_t i = 0; i < a->d; i++) {
+        const __m256 scaled = _mm256_mul_ps(_mm256_load_ps(v + i * 16), inverse);
+        _mm256_store_ps(h->y + i * 16, _mm256_mul_ps(scaled, _mm256_set1_ps(a->gamma[i])));
+    }
+}
+
+VEC_INLINE void norm_panels(const kern_norm_args *a, void (*norm)(const kern_norm_args *a, const norm_half *h))
 {
     for (int64_t p = a->p0; p < a->p1; p++) {
         const int lanes = p == a->p1 - 1 ? a->last_lanes : KERN_LANES;
-        const float *x = a->x + p * a->x_stride, *r = a->r ? a->r + p * a->r_stride : NULL;
-        for (int h = 0; h < lanes; h += 8) layer_norm_half(a, x + h, r ? r + h : NULL, a->y + p * a->y_stride + h);
+        for (int64_t at = 0; at < a->n_groups * a->d * KERN_LANES; at += a->d * KERN_LANES) {
+            for (int64_t i = at; i < at + lanes; i += 8) {
+                norm_half h = {.x = a->x + p * a->x_stride + i, .y = a->y + p * a->y_stride + i};
+                if (a->r) h.r = a->r + p * a->r_stride + i;
+                h.v = a->sum ? a->sum + p * a->x_stride + i : h.y;
+                norm(a, &h);
+            }
+        }
     }
 }
+
+void kern_avx2_layer_norm(const kern_norm_args *a) { norm_panels(a, layer_norm_half); }
+
+void kern_avx2_rms_norm(const kern_norm_args *a) { norm_panels(a, rms_norm_half); }
 
 static void l2_normalize_half(int64_t d, float *x)
 {

@@ -51,13 +51,14 @@ static void gather_rest(const kern_gather_args *a, int32_t lane, int64_t f0)
             dtype_to_f32(src->type, source_row(src, lane, a->d) + (size_t)f * dtype_size(src->type), 1, &v);
             sum = s ? sum + v : v;
         }
-        a->y[f * KERN_LANES + lane] = sum;
+        a->y[f * KERN_LANES + lane] = sum * a->scale;
     }
 }
 
 void kern_avx2_gather(const kern_gather_args *a)
 {
     const int64_t blocks = a->d / 8 * 8;
+    const __m256 scale = _mm256_set1_ps(a->scale); /* a product with 1 changes no bit */
     for (int32_t lane0 = 0; lane0 < KERN_LANES; lane0 += 8) {
         for (int64_t f = 0; f < blocks; f += 8) {
             __m256 r[8];
@@ -71,7 +72,8 @@ void kern_avx2_gather(const kern_gather_args *a)
                 }
             }
             transpose8(r);
-            for (int i = 0; i < 8; i++) _mm256_store_ps(a->y + (f + i) * KERN_LANES + lane0, r[i]);
+            for (int i = 0; i < 8; i++)
+                _mm256_store_ps(a->y + (f + i) * KERN_LANES + lane0, _mm256_mul_ps(r[i], scale));
         }
         for (int32_t i = 0; i < 8; i++) gather_rest(a, lane0 + i, blocks);
     }

@@ -21,6 +21,7 @@ static void attention_lane(const kern_attention_args *a, int32_t lane, float *we
         float s = 0.0f;
         for (int64_t f = 0; f < a->head_dim; f++)
             s += token_feature(a->k, a->kv_stride, j, f) * a->q[f * KERN_LANES + lane];
+        if (a->bias) s += a->bias[a->query0 + lane - j];
         weight[j - begin] = s;
         if (s > largest || isnan(s)) largest = s;
     }

@@ -40,6 +40,15 @@ static void ref_apply(float (*f)(float), size_t n, const float *x, float *y)
     for (size_t i = 0; i < n; i++) y[i] = f(x[i]);
 }
 
+void kern_ref_glu(kern_fn fn, size_t n, const float *gate, const float *up, float *y)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float factor = up[i];
+        kern_ref_map(fn, 1, gate + i, y + i);
+        y[i] *= factor;
+    }
+}
+
 void kern_ref_map(kern_fn fn, size_t n, const float *x, float *y)
 {
     switch (fn) {

@@ -17,7 +17,7 @@ void kern_ref_gather(const kern_gather_args *a)
                 dtype_to_f32(src->type, (const unsigned char *)src->table + at, 1, &v);
                 sum = s ? sum + v : v;
             }
-            a->y[f * KERN_LANES + lane] = sum;
+            a->y[f * KERN_LANES + lane] = sum * a->scale;
         }
     }
 }
