@@ -61,6 +61,7 @@ static bool per_layer(const arch_weight_row *r) { return strstr(r->hf, "{}") != 
 static const tensor *lookup(const arch_source *src, const char *prefix, const arch_weight_row *r, int32_t layer)
 {
     char name[NAME_MAX_LEN];
+    if (r->bare) prefix = "";
     expand(name, prefix, r->hf, layer);
     const tensor *t = safetensors_find(src->st, name);
     if (!t && r->hf_old) {
