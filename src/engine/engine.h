@@ -6,6 +6,8 @@
 #ifndef LATH_ENGINE_H
 #define LATH_ENGINE_H
 
+#include <pthread.h>
+
 #include "arch/arch.h"
 #include "backend/backend.h"
 #include "lath/lath.h"
@@ -57,18 +59,15 @@ typedef struct st_config {
     const char *default_prompt; /* name or NULL */
 } st_config;
 
-enum { MODEL_MAX_FILES = 1 + ST_MAX_STEPS };
-typedef struct model_file {
-    safetensors *st;
-    bool *used; /* [count] */
-} model_file;
+enum { MODEL_MAX_SOURCES = 1 + ST_MAX_STEPS };
 
 struct lath_model {
     lath_runtime *rt;
     arena mem;
     char *path;
-    model_file files[MODEL_MAX_FILES]; /* 0: the encoder's; then those of dense modules */
-    int32_t n_files;
+    weights *sources[MODEL_MAX_SOURCES]; /* 0: the encoder's; then those of dense modules */
+    int32_t n_sources;
+    pthread_mutex_t listing; /* shards that nothing uses are opened for listings, when the model is shared already */
     arch_model arch;
     st_config st;
     lath_tokenizer tokenizer;

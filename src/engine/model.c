@@ -23,36 +23,13 @@ static lath_status join(arena *a, const char *dir, const char *name, const char 
     return st;
 }
 
-/* Why there is no weight file that can be read. */
-static lath_status no_weights(arena *a, const char *dir, lath_error *err)
-{
-    static const struct {
-        const char *name, *why;
-    } others[] = {
-        {"model.safetensors.index.json", "sharded weights are not supported"},
-        {"pytorch_model.bin", "PyTorch pickles are not supported; convert it to model.safetensors"},
-        {"tf_model.h5", "TensorFlow weights are not supported; model.safetensors is wanted"},
-    };
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-        const char *p;
-        TRY(join(a, dir, others[i].name, &p, err));
-        if (file_exists(p)) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: %s", p, others[i].why);
-    }
-    return err_set(err, LATH_ERR_NOT_FOUND, "%s: no model.safetensors in it", dir);
-}
-
 static lath_status open_weights(lath_model *m, const char *dir, const lath_model_options *opts, arch_source *src,
                                 lath_error *err)
 {
-    const char *path;
-    TRY(join(&m->mem, dir, "model.safetensors", &path, err));
-    if (!file_exists(path)) return no_weights(&m->mem, dir, err);
-    model_file *f = &m->files[m->n_files];
-    TRY(safetensors_open(&m->rt->alloc, path, opts->load == LATH_LOAD_COPY ? FILE_COPY : FILE_MAP, &f->st, err));
-    m->n_files++;
-    f->used = arena_array(&m->mem, (size_t)safetensors_count(f->st), sizeof(bool));
-    if (!f->used) return err_nomem(err, (size_t)safetensors_count(f->st));
-    *src = (arch_source){f->st, f->used, &m->rt->log, &m->mem};
+    weights **w = &m->sources[m->n_sources];
+    TRY(weights_open(&m->rt->alloc, dir, opts->load == LATH_LOAD_COPY ? FILE_COPY : FILE_MAP, w, err));
+    m->n_sources++;
+    *src = (arch_source){*w, &m->rt->log, &m->mem};
     return LATH_OK;
 }
 
@@ -170,6 +147,7 @@ lath_status lath_model_open(lath_runtime *rt, const char *path, const lath_model
     if (!m) return err_nomem(err, sizeof(*m));
     m->rt = rt;
     arena_init(&m->mem, &rt->alloc);
+    pthread_mutex_init(&m->listing, NULL);
     lath_status st = open_all(m, path, opts, err);
     if (st != LATH_OK)
         lath_model_close(m);
@@ -182,17 +160,17 @@ void lath_model_close(lath_model *model)
 {
     if (!model) return;
     tok_close(model->tokenizer.tok);
-    for (int32_t i = 0; i < model->n_files; i++) safetensors_close(model->files[i].st);
+    for (int32_t i = 0; i < model->n_sources; i++) weights_close(model->sources[i]);
+    pthread_mutex_destroy(&model->listing);
     arena_deinit(&model->mem);
     alloc_release(&model->rt->alloc, model, sizeof(*model));
 }
 
 const char *lath_model_file_at(const lath_model *model, const void *address)
 {
-    for (int32_t i = 0; i < model->n_files; i++) {
-        const file_map *f = safetensors_file(model->files[i].st);
-        if (f->mode == FILE_MAP && (const uint8_t *)address >= f->data && (const uint8_t *)address < f->data + f->size)
-            return f->path;
+    for (int32_t i = 0; i < model->n_sources; i++) {
+        const char *path = weights_file_at(model->sources[i], address);
+        if (path) return path;
     }
     return NULL;
 }
