@@ -72,6 +72,22 @@ static lath_status lookup(const arch_source *src, const char *prefix, const arch
     return weights_find(src->w, name, out, err);
 }
 
+/* A quantised weight has its scales in a tensor beside it: without them it is another matrix. */
+static lath_status check_unscaled(const arch_source *src, const tensor *t, lath_error *err)
+{
+    static const char *const ends[] = {"_scale", "_scale_inv"};
+    char name[NAME_MAX_LEN + 16];
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        const tensor *scale;
+        snprintf(name, sizeof(name), "%s%s", t->name, ends[i]);
+        TRY(weights_find(src->w, name, &scale, err));
+        if (scale)
+            return err_set(err, LATH_ERR_UNSUPPORTED, "%s: tensor \"%s\": weights with scales are not supported",
+                           weights_file_of(src->w, scale), scale->name);
+    }
+    return LATH_OK;
+}
+
 /* Shape and type of a tensor against what is wanted; cols == 0 for a vector. Says what is wrong in `text`. */
 static bool suits(const tensor *t, int64_t rows, int64_t cols, char *text, size_t n)
 {
@@ -86,8 +102,9 @@ static bool suits(const tensor *t, int64_t rows, int64_t cols, char *text, size_
         snprintf(text, n, "tensor \"%s\": shape %s, want %s", t->name, have, wanted);
         return false;
     }
-    if (t->type != DTYPE_F32 && t->type != DTYPE_F16 && t->type != DTYPE_BF16) {
-        snprintf(text, n, "tensor \"%s\": dtype %s, want F32, F16 or BF16", t->name, dtype_name(t->type));
+    if (!dtype_is_weight(t->type)) {
+        snprintf(text, n, "tensor \"%s\": dtype %s, want F32, F16, BF16, F8_E4M3 or F8_E5M2", t->name,
+                 dtype_name(t->type));
         return false;
     }
     return true;
@@ -156,6 +173,7 @@ static lath_status bind_row(const arch_model *m, const arch_source *src, const c
     }
     char *at =
         (per_layer(r) ? (char *)m->layers + (size_t)layer * m->desc->layer_size : (char *)m->weights) + r->offset;
+    TRY(check_unscaled(src, t, err));
     if (r->kind == ARCH_VECTOR) return vec_init((vec *)at, src->mem, t, file, rows.first, rows.n, err);
     weight_init((weight *)at, t, file, rows.first, rows.n, cols);
     return LATH_OK;
@@ -224,6 +242,7 @@ lath_status arch_bind_linear(const arch_source *src, const char *w_name, const c
         return err_set(err, LATH_ERR_FORMAT, "%s: %s", weights_file_of(src->w, w), text);
     if (b && !suits(b, rows, 0, text, sizeof(text)))
         return err_set(err, LATH_ERR_FORMAT, "%s: %s", weights_file_of(src->w, b), text);
+    TRY(check_unscaled(src, w, err));
     weight_init(&out->w, w, weights_file_of(src->w, w), 0, rows, cols);
     weights_mark_used(src->w, w);
     if (!b) return LATH_OK;

@@ -45,6 +45,22 @@ static lath_status check_head(const json_value *config, const char *path, lath_e
     return LATH_OK;
 }
 
+/* Weights of a quantised model need its scales and tables, which no tensor type of ours has. */
+static lath_status check_quantized(const json_value *config, const char *path, lath_error *err)
+{
+    static const char *const keys[] = {"quantization_config", "compression_config"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        const json_value *q = json_get(config, keys[i]);
+        const char *method = NULL;
+        if (!json_present(q)) continue;
+        TRY(json_get_str(q, "quant_method", path, &method, err));
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: line %u: \"%s\": %s%.60s%s is not supported", path, q->line,
+                       keys[i], method ? "quant_method \"" : "a quantised model", method ? method : "",
+                       method ? "\"" : "");
+    }
+    return LATH_OK;
+}
+
 static lath_status open_arch(lath_model *m, const lath_model_options *opts, lath_error *err)
 {
     const char *path, *type = NULL;
@@ -65,6 +81,7 @@ static lath_status open_arch(lath_model *m, const lath_model_options *opts, lath
         return st;
     }
     TRY(check_head(config, path, err));
+    TRY(check_quantized(config, path, err));
     arch_source src;
     TRY(open_weights(m, m->st.encoder_dir, opts, &src, err));
     return arch_open(d, config, path, &src, &m->arch, err);
