@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * model.c: opening a model directory. Order: modules.json (where is the encoder, what comes behind it), config.json (which architecture), weights,
- * tokenizer. Everything is checked against everything else before the model is handed out.
+ * inference_config.json, tokenizer. Everything is checked against everything else before the model is handed out.
  */
 #include <string.h>
 
@@ -112,6 +112,17 @@ static lath_status open_steps(lath_model *m, const lath_model_options *opts, lat
     return LATH_OK;
 }
 
+static lath_status open_inference(lath_model *m, lath_error *err)
+{
+    const char *path;
+    TRY(join(&m->mem, m->path, "inference_config.json", &path, err));
+    TRY(inference_config_load(&m->mem, path, &m->inference, err));
+    if (m->inference.eos_token_id >= m->arch.dims.vocab_size)
+        return err_set(err, LATH_ERR_FORMAT, "%s: eos_token_id %d is no token of a vocabulary of %d", path,
+                       m->inference.eos_token_id, m->arch.dims.vocab_size);
+    return LATH_OK;
+}
+
 static lath_status open_tokenizer(lath_model *m, lath_error *err)
 {
     TRY(tok_open_dir(&m->rt->alloc, m->st.encoder_dir, &m->tokenizer.tok, err));
@@ -120,6 +131,8 @@ static lath_status open_tokenizer(lath_model *m, lath_error *err)
     int64_t window = m->st.max_seq_length;
     if (!window) TRY(st_tokenizer_window(&m->mem, m->st.encoder_dir, &window, err));
     int64_t most = m->arch.dims.max_positions;
+    const int64_t rope = m->inference.rope_table_max_seq_len;
+    if (rope && rope < most) most = rope;
     m->max_tokens = (int32_t)(window && window < most ? window : most);
     if (m->max_tokens <= tok_n_template(m->tokenizer.tok))
         return err_set(err, LATH_ERR_FORMAT, "%s: a window of %d tokens leaves no room for text", m->path,
@@ -141,6 +154,7 @@ static lath_status open_all(lath_model *m, const char *path, const lath_model_op
     TRY(st_config_load(&m->mem, m->path, &m->st, err));
     TRY(open_arch(m, opts, err));
     TRY(open_steps(m, opts, err));
+    TRY(open_inference(m, err));
     return open_tokenizer(m, err);
 }
 

@@ -57,6 +57,9 @@ lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, 
         .private_bytes = model->mem.total + tok_private_bytes(model->tokenizer.tok) + sizeof(*model),
         .batch_bytes = embed_batch_bytes(model),
         .n_prompts = model->st.n_prompts,
+        .eos_token_id = model->inference.eos_token_id,
+        .rope_table_max_seq_len = model->inference.rope_table_max_seq_len,
+        .gpu_max_seq_len = model->inference.gpu_max_seq_len,
         .default_prompt = model->st.default_prompt,
     };
     pthread_mutex_lock(&((lath_model *)model)->listing);
@@ -157,8 +160,8 @@ lath_status model_fingerprint(const lath_model *m, uint64_t out[2], lath_error *
 {
     static const char *const encoder_files[] = {"config.json", "tokenizer.json", "vocab.txt", "tokenizer_config.json",
                                                 "sentence_bert_config.json"};
-    static const char *const root_files[] = {"modules.json", "config_sentence_transformers.json",
-                                             "1_Pooling/config.json"};
+    static const char *const root_files[] = {"modules.json", "inference_config.json",
+                                             "config_sentence_transformers.json", "1_Pooling/config.json"};
     hash128 h = {1, 2};
     buf path, text;
     buf_init(&path, &m->rt->alloc, 1 << 16);
