@@ -122,7 +122,7 @@ typedef struct lath_model_info {
     const char *weights;    /* dtype of most weight bytes: "F32", "F16", "BF16" */
     int32_t n_layers, n_heads, vocab_size;
     int64_t d_model, d_ff;
-    int32_t max_tokens;     /* the window: min(position table, max_seq_length), specials included */
+    int32_t max_tokens; /* the window: min(position table, max_seq_length, rope_table_max_seq_len), specials included */
     int64_t d_embedding;    /* length of a vector (after a Dense module) */
     lath_pooling pooling;   /* what AUTO means for this model */
     int32_t normalized;     /* 1: vectors have length 1 by the model's own modules */
@@ -135,6 +135,10 @@ typedef struct lath_model_info {
     int32_t n_prompts;
     const char *default_prompt; /* name or NULL */
     uint64_t fingerprint[2];    /* changes when weights, configuration or tokenizer change */
+    /* inference_config.json */
+    int32_t eos_token_id;           /* -1: not given */
+    int32_t rope_table_max_seq_len; /* a limit of the window; 0: not given */
+    int32_t gpu_max_seq_len;
 } lath_model_info;
 /* LATH_ERR_USAGE when info->struct_size is not one that this library knows. */
 LATH_API lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, lath_error *err);

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "ffn/ffn.h"
 #include "nn/nn.h"
-#include "store/safetensors.h"
+#include "store/weights.h"
 
 /* What every architecture tells the engine about a model. */
 typedef struct arch_dims {
@@ -109,8 +109,7 @@ void arch_names(buf *out);
 
 /* Where weights are looked up. */
 typedef struct arch_source {
-    const safetensors *st;
-    bool *used; /* [safetensors_count]: set for every tensor that was bound */
+    weights *w; /* every tensor that is bound is marked in it */
     const log_sink *log;
     arena *mem;
 } arch_source;

@@ -25,6 +25,7 @@ refcommon.offline()
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
+from huggingface_hub import split_torch_state_dict_into_shards  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
 from sentence_transformers import SentenceTransformer  # noqa: E402
 from tokenizers import Tokenizer, normalizers  # noqa: E402
@@ -89,6 +90,8 @@ class Case:
     types: int = 2
     eps: float = 1e-12
     dtype: str = "float32"
+    f8: str = ""  # 8-bit float type of the file's matrices: config.json states `dtype`, in which vectors are
+    shard_bytes: int = 0  # sharded as save_pretrained does it, this many bytes a file at most; 0: one file
     pooling: dict | None = None  # 1_Pooling/config.json without the dimension; None: no modules.json
     dense: int = 0  # outputs of 2_Dense; 0: no such module
     normalize: bool = False
@@ -138,6 +141,13 @@ CASES = [
          pooling=legacy("mean_tokens"), normalize=True, vocab=220),
     Case("bf16", hidden=44, heads=2, inter=95, layers=1, dtype="bfloat16", pooling=legacy("mean_tokens"), normalize=True,
          vocab=260, notes=("The reference computes in float32 on the bfloat16 weights.",)),
+    Case("f8_e4m3", hidden=30, heads=3, inter=37, dtype="bfloat16", f8="float8_e4m3fn", pooling=legacy("mean_tokens"),
+         normalize=True, notes=("The reference computes in float32 on the float8 weights.",)),
+    Case("f8_e5m2_sharded", hidden=28, heads=2, inter=43, f8="float8_e5m2", shard_bytes=6000,
+         pooling=legacy("cls_token"), normalize=True,
+         notes=("The reference computes in float32 on the float8 weights.",)),
+    Case("sharded", hidden=26, heads=2, inter=39, layers=3, bert_prefix=True, shard_bytes=20000,
+         pooling=legacy("mean_tokens"), normalize=True),
     Case("bert_prefix_gamma", hidden=30, heads=1, inter=31, bert_prefix=True, pooling=legacy("cls_token"),
          normalize=True,
          notes=("The file also has the pooler and heads of pre-training (cls.*), which the reference ignores.",)),
@@ -225,13 +235,13 @@ def model_config(case: Case, tok: Tokenizer) -> dict:
 class Random:
     """Seeded weights, in the order in which they are asked for."""
 
-    def __init__(self, name: str, dtype: str):
+    def __init__(self, name: str, dtype: str, matrices: str = ""):
         self.rng = np.random.Generator(np.random.PCG64(zlib.crc32(name.encode())))
-        self.dtype = getattr(torch, dtype)
+        self.dtype, self.matrices = getattr(torch, dtype), getattr(torch, matrices or dtype)
 
     def __call__(self, *shape: int, scale: float = 0.2, offset: float = 0.0) -> torch.Tensor:
         values = self.rng.standard_normal(shape, dtype=np.float32) * np.float32(scale) + np.float32(offset)
-        return torch.from_numpy(values).to(self.dtype)
+        return torch.from_numpy(values).to(self.matrices if len(shape) > 1 else self.dtype)
 
 
 def model_weights(case: Case, rand: Random) -> dict[str, torch.Tensor]:
@@ -277,6 +287,21 @@ def file_weights(case: Case, weights: dict, rand: Random) -> dict[str, torch.Ten
     out["cls.predictions.bias"] = rand(case.vocab + case.spare_rows)
     out["cls.seq_relationship.weight"], out["cls.seq_relationship.bias"] = rand(2, case.hidden), rand(2)
     return out
+
+
+def write_weights(case: Case, weights: dict[str, torch.Tensor], at: Path) -> None:
+    """model.safetensors, or shards and their index as save_pretrained of transformers writes them."""
+    if not case.shard_bytes:
+        save_file(weights, at / "model.safetensors", metadata={"format": "pt"})
+        return
+    split = split_torch_state_dict_into_shards(weights, filename_pattern="model{suffix}.safetensors",
+                                               max_shard_size=case.shard_bytes)
+    for file, names in split.filename_to_tensors.items():
+        save_file({n: weights[n] for n in names}, at / file, metadata={"format": "pt"})
+    index = {"metadata": {"total_parameters": sum(w.numel() for w in weights.values())} | split.metadata,
+             "weight_map": split.tensor_to_filename}
+    text = json.dumps(index, indent=2, sort_keys=True) + "\n"
+    (at / "model.safetensors.index.json").write_text(text, encoding="utf-8")
 
 
 MODULE_TYPES = {
@@ -421,11 +446,11 @@ def make(case: Case) -> int:
     at = OUT / case.name
     shutil.rmtree(at, ignore_errors=True)
     at.mkdir(parents=True)
-    tok, rand = tokenizer_of(case), Random(case.name, case.dtype)
+    tok, rand = tokenizer_of(case), Random(case.name, case.dtype, case.f8)
     write_tokenizer(case, tok, at)
     refcommon.write_json(at / "config.json", model_config(case, tok))
     weights = model_weights(case, rand)
-    save_file(file_weights(case, weights, rand), at / "model.safetensors", metadata={"format": "pt"})
+    write_weights(case, file_weights(case, weights, rand), at)
     write_modules(case, rand, at)
 
     model, exact = load(at, torch.float32), load(at, torch.float64)
