@@ -343,7 +343,7 @@ static lath_status tokenize(lath_embedder *e, const lath_text *text, size_t inde
             return err_item(err, LATH_ERR_INPUT, (int64_t)index,
                             "text %zu: token id %d, the model has %d embedding rows", index, e->enc.ids[i],
                             m->arch.dims.vocab_size);
-        if (e->enc.type_ids[i] < 0 || e->enc.type_ids[i] >= m->arch.dims.n_types)
+        if (m->arch.dims.n_types && (e->enc.type_ids[i] < 0 || e->enc.type_ids[i] >= m->arch.dims.n_types))
             return err_item(err, LATH_ERR_INPUT, (int64_t)index, "text %zu: token type %d, the model has %d", index,
                             e->enc.type_ids[i], m->arch.dims.n_types);
     }
