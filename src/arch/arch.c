@@ -124,6 +124,8 @@ static int64_t dim_of(const arch_dims *d, arch_dim which)
     case ARCH_HEAD_DIM: return d->head_dim;
     case ARCH_HEADS: return d->n_heads;
     case ARCH_BUCKETS: return d->n_buckets;
+    case ARCH_TASKS: return d->n_tasks;
+    case ARCH_D_EMBED: return d->d_embed;
     case ARCH_DIM_NONE: break;
     }
     return 0;

@@ -19,9 +19,11 @@ typedef struct arch_dims {
     int32_t max_positions; /* the longest sequence */
     int32_t pos0;          /* position of a text's first token */
     int32_t pad_id;        /* id that takes no position (RoBERTa: it gets pos0 - 1 and counts for nothing); -1: none */
-    int32_t n_types;
-    int32_t n_buckets; /* of a relative position bias */
+    int32_t n_types;       /* 0: the model has none, those of tokens count for nothing */
+    int32_t n_tasks;       /* rows of a table of task types */
+    int32_t n_buckets;     /* of a relative position bias */
     int64_t d_model, d_ff, head_dim;
+    int64_t d_embed; /* of the embedding tables; d_model for most */
     const char *activation;
 } arch_dims;
 
@@ -37,7 +39,9 @@ typedef enum arch_dim {
     ARCH_D_KV,
     ARCH_HEAD_DIM,
     ARCH_HEADS,
-    ARCH_BUCKETS
+    ARCH_BUCKETS,
+    ARCH_TASKS,
+    ARCH_D_EMBED
 } arch_dim;
 typedef enum arch_kind { ARCH_MATRIX, ARCH_VECTOR } arch_kind;
 

@@ -169,7 +169,7 @@ static void fuzz_config(const uint8_t *data, size_t size)
         const arch_dims *x = &m.dims;
         if (st == LATH_OK) {
             require(x->n_layers >= 1 && x->n_heads >= 1 && x->vocab_size >= 1 && x->max_positions >= 1 &&
-                        x->n_types >= 1,
+                        x->n_types >= 0,
                     "whole positive sizes");
             require(x->d_model >= 1 && x->d_model <= 1 << 16 && x->d_ff >= 1 && x->d_ff <= 1 << 18 &&
                         x->d_model % x->n_heads == 0,

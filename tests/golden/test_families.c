@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_bert.c: every directory of tests/golden/bert (tiny random models with odd shapes, made by tools/ref from the reference implementation):
- * token ids, vectors, and per-layer tensors; then the invariants that hold without a reference: the vector of a text has the same bits alone, in any
- * batch, at 1, 2 and 3 threads; a negative control shows that the comparison can fail.
+ * test_families.c FAMILY [CASE]: every directory of tests/golden/FAMILY (tiny random models with odd shapes, made by tools/ref from the reference
+ * implementation): token ids, vectors, and per-layer tensors; then the invariants that hold without a reference: the vector of a text has the same
+ * bits alone, in any batch, at 1, 2 and 3 threads; a negative control shows that the comparison can fail.
  */
 #include <math.h>
 
@@ -10,6 +10,7 @@
 #include "support/golden.h"
 #include "support/test.h"
 
+static const char *family, *only; /* the program's arguments; only: NULL for all cases */
 static const double MAX_ABS = 1e-4, LAYER_REL = 1e-4, MIN_COSINE = 0.99999;
 
 typedef struct opened {
@@ -52,6 +53,30 @@ static void embed_one(const lath_model *m, const golden_text *t, float *out, lat
     lath_embedder_destroy(e);
 }
 
+/* Calls `check` with the path, the name and the expectations of every case of the family. */
+static void each_case(void (*check)(const char *path, const char *name, golden *g, void *ctx), void *ctx)
+{
+    arena mem;
+    char dir[1024], path[1400], file[1500];
+    size_t n;
+    arena_init(&mem, alloc_default());
+    test_path(dir, sizeof(dir), "golden", family);
+    const char **names = test_list_dirs(&mem, dir, &n);
+    size_t checked = 0;
+    for (size_t i = 0; i < n; i++) {
+        golden g;
+        if (only && strcmp(only, names[i]) != 0) continue;
+        snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+        snprintf(file, sizeof(file), "%s/expected.json", path);
+        golden_load(&g, file);
+        check(path, names[i], &g, ctx);
+        golden_release(&g);
+        checked++;
+    }
+    if (checked == 0) fail_msg("%s has no %s", dir, only ? only : "case");
+    arena_deinit(&mem);
+}
+
 /* ------------------------------------------------------------------------------------------------- vectors and ids */
 
 static void check_ids(const lath_model *m, const golden_text *t, const char *name)
@@ -69,18 +94,13 @@ static void check_ids(const lath_model *m, const golden_text *t, const char *nam
     lath_tokens_release(&tokens);
 }
 
-static double check_vectors(const char *name, lath_isa isa, lath_load load)
+static double check_vectors(const char *path, const char *name, golden *g, lath_isa isa, lath_load load)
 {
-    char path[1024], file[1100];
-    golden g;
     double worst = 0;
-    test_path(path, sizeof(path), "golden/bert", name);
-    snprintf(file, sizeof(file), "%s/expected.json", path);
-    golden_load(&g, file);
     opened o = open_model(path, 1, isa, load);
-    for (size_t i = 0; i < g.n; i++) {
-        const golden_text *t = &g.texts[i];
-        float *v = arena_array(&g.mem, t->dim, sizeof(float));
+    for (size_t i = 0; i < g->n; i++) {
+        const golden_text *t = &g->texts[i];
+        float *v = arena_array(&g->mem, t->dim, sizeof(float));
         lath_embed_result res;
         check_ids(o.model, t, name);
         embed_one(o.model, t, v, &res);
@@ -94,26 +114,21 @@ static double check_vectors(const char *name, lath_isa isa, lath_load load)
         worst = fmax(worst, d / scale);
     }
     close_model(o);
-    golden_release(&g);
     return worst;
+}
+
+static void vectors_of(const char *path, const char *name, golden *g, void *ctx)
+{
+    (void)ctx;
+    double best = check_vectors(path, name, g, LATH_ISA_AUTO, LATH_LOAD_MAP),
+           ref = check_vectors(path, name, g, LATH_ISA_REF, LATH_LOAD_COPY);
+    printf("    %-22s max abs %.1e (best kernels), %.1e (reference kernels)\n", name, best, ref);
 }
 
 static void test_vectors(void **state)
 {
     (void)state;
-    arena mem;
-    char dir[1024];
-    size_t n;
-    arena_init(&mem, alloc_default());
-    test_path(dir, sizeof(dir), "golden", "bert");
-    const char **names = test_list_dirs(&mem, dir, &n);
-    assert_true(n >= 12);
-    for (size_t i = 0; i < n; i++) {
-        double best = check_vectors(names[i], LATH_ISA_AUTO, LATH_LOAD_MAP),
-               ref = check_vectors(names[i], LATH_ISA_REF, LATH_LOAD_COPY);
-        printf("    %-22s max abs %.1e (best kernels), %.1e (reference kernels)\n", names[i], best, ref);
-    }
-    arena_deinit(&mem);
+    each_case(vectors_of, NULL);
 }
 
 /* ------------------------------------------------------------------------------------------------------- per layer */
@@ -126,15 +141,9 @@ typedef struct layer_check {
     double worst;
 } layer_check;
 
-static lath_status see(void *ctx, stream *s, trace_point point, int32_t layer, view x)
+/* x against the reference's tensor of that name. */
+static void compare_rows(layer_check *c, stream *s, const char *key, view x)
 {
-    static const char *const names[TRACE_COUNT] = {"embed", "attn_out", "attn_norm", "ffn_out", "residual"};
-    layer_check *c = ctx;
-    char key[64];
-    if (layer < 0)
-        snprintf(key, sizeof(key), "t%d.%s", c->text, names[point]);
-    else
-        snprintf(key, sizeof(key), "t%d.layer.%d.%s", c->text, layer, names[point]);
     const tensor *t = safetensors_find(c->want, key);
     if (!t) fail_msg("%s: no reference tensor %s", c->name, key);
     assert_int_equal(t->dim[0], x.n_tok);
@@ -150,6 +159,18 @@ static lath_status see(void *ctx, stream *s, trace_point point, int32_t layer, v
     c->seen++;
     test_free(have);
     test_free(want);
+}
+
+static lath_status see(void *ctx, stream *s, trace_point point, int32_t layer, view x)
+{
+    static const char *const names[TRACE_COUNT] = {"embed", "attn_out", "attn_norm", "ffn_out", "residual"};
+    layer_check *c = ctx;
+    char key[64];
+    if (layer < 0)
+        snprintf(key, sizeof(key), "t%d.%s", c->text, names[point]);
+    else
+        snprintf(key, sizeof(key), "t%d.layer.%d.%s", c->text, layer, names[point]);
+    compare_rows(c, s, key, x);
     return LATH_OK;
 }
 
@@ -176,119 +197,132 @@ static void trace_text(lath_model *m, const golden_text *t, layer_check *c)
     view out;
     pool_enter(s.pool);
     assert_ok(m->arch.desc->forward(&m->arch, &f, memory, &out), err);
+    char key[64];
+    snprintf(key, sizeof(key), "t%d.final", c->text); /* only where there is a norm after the last layer */
+    if (safetensors_find(c->want, key)) {
+        compare_rows(c, &s, key, out);
+        c->seen--;
+    }
     pool_leave(s.pool);
     alloc_release(alloc_default(), memory, all * sizeof(float));
     packer_deinit(&pack);
     test_free(types);
 }
 
+static void layers_of(const char *path, const char *name, golden *g, void *ctx)
+{
+    (void)ctx;
+    char file[1500];
+    lath_error err;
+    layer_check c = {.name = name};
+    safetensors *want;
+    snprintf(file, sizeof(file), "%s/layers.safetensors", path);
+    assert_ok(safetensors_open(alloc_default(), file, FILE_MAP, &want, &err), err);
+    c.want = want;
+    opened o = open_model(path, 2, LATH_ISA_AUTO, LATH_LOAD_MAP);
+    for (c.text = 0; c.text <= 3; c.text += 3) trace_text(o.model, &g->texts[c.text], &c);
+    assert_true(o.model->arch.dims.n_layers > 0);
+    assert_int_equal(c.seen, 2 * (1 + 4 * o.model->arch.dims.n_layers));
+    printf("    %-22s %d tensors, worst %.1e of the largest value\n", name, c.seen, c.worst);
+    close_model(o);
+    safetensors_close(want);
+}
+
 static void test_layers(void **state)
 {
     (void)state;
-    arena mem;
-    char dir[1024];
-    size_t n;
-    int traced = 0;
-    arena_init(&mem, alloc_default());
-    test_path(dir, sizeof(dir), "golden", "bert");
-    const char **names = test_list_dirs(&mem, dir, &n);
-    for (size_t i = 0; i < n; i++) {
-        char path[1024], file[1100];
-        lath_error err;
-        golden g;
-        test_path(path, sizeof(path), "golden/bert", names[i]);
-        snprintf(file, sizeof(file), "%s/expected.json", path);
-        golden_load(&g, file);
-        layer_check c = {.name = names[i]};
-        safetensors *want;
-        snprintf(file, sizeof(file), "%s/layers.safetensors", path);
-        assert_ok(safetensors_open(alloc_default(), file, FILE_MAP, &want, &err), err);
-        c.want = want;
-        opened o = open_model(path, 2, LATH_ISA_AUTO, LATH_LOAD_MAP);
-        for (c.text = 0; c.text <= 3; c.text += 3) trace_text(o.model, &g.texts[c.text], &c);
-        assert_int_equal(c.seen, 2 * (1 + 4 * o.model->arch.dims.n_layers));
-        printf("    %-22s %d tensors, worst %.1e of the largest value\n", names[i], c.seen, c.worst);
-        traced += c.seen;
-        close_model(o);
-        safetensors_close(want);
-        golden_release(&g);
-    }
-    assert_true(traced > 100);
-    arena_deinit(&mem);
+    each_case(layers_of, NULL);
 }
 
 /* ------------------------------------------------------------------------------------------------------- invariance */
 
-static void embed_many(const lath_model *m, const golden *g, int32_t batch_tokens, float *out)
+static void embed_many(const lath_model *m, const golden *g, size_t n, int32_t batch_tokens, float *out)
 {
     lath_embedder *e;
     lath_error err;
     lath_embed_options o = LATH_EMBED_OPTIONS_INIT;
     o.batch_tokens = batch_tokens;
     assert_ok(lath_embedder_create(m, &o, &e, &err), err);
-    lath_text *texts = test_calloc(g->n, sizeof(*texts));
-    for (size_t i = 0; i < g->n; i++) texts[i] = (lath_text){g->texts[i].text, g->texts[i].len};
-    assert_ok(lath_embed(e, texts, g->n, out, NULL, &err), err);
+    lath_text *texts = test_calloc(n, sizeof(*texts));
+    for (size_t i = 0; i < n; i++) texts[i] = (lath_text){g->texts[i].text, g->texts[i].len};
+    assert_ok(lath_embed(e, texts, n, out, NULL, &err), err);
     test_free(texts);
     lath_embedder_destroy(e);
 }
 
-static void test_invariance(void **state)
+static void invariance_of(const char *path, const char *name, golden *g, void *ctx)
 {
-    (void)state;
     static const int32_t budgets[] = {1, 7, 33, 64, 1000};
     static const lath_isa isas[] = {LATH_ISA_AUTO, LATH_ISA_REF};
-    golden g;
-    char path[1024], file[1100];
-    test_path(path, sizeof(path), "golden/bert", "mean_norm_gelu");
-    snprintf(file, sizeof(file), "%s/expected.json", path);
-    golden_load(&g, file);
-    size_t dim = g.texts[0].dim;
-    float *alone = test_calloc(g.n * dim, sizeof(float)), *together = test_calloc(g.n * dim, sizeof(float));
+    (void)ctx;
+    size_t dim = g->texts[0].dim, n = 0;
+    while (n < g->n && !g->texts[n].prompt && !g->texts[n].prompt_name) n++; /* one batch has one prompt */
+    assert_true(n > 1);
+    float *alone = test_calloc(n * dim, sizeof(float)), *together = test_calloc(n * dim, sizeof(float));
     for (size_t k = 0; k < 2; k++) {
         for (int32_t threads = 1; threads <= 3; threads++) {
             opened o = open_model(path, threads, isas[k], LATH_LOAD_MAP);
             if (threads == 1) {
-                for (size_t i = 0; i < g.n; i++) embed_one(o.model, &g.texts[i], alone + i * dim, NULL);
+                for (size_t i = 0; i < n; i++) embed_one(o.model, &g->texts[i], alone + i * dim, NULL);
             }
             for (size_t b = 0; b < sizeof(budgets) / sizeof(budgets[0]); b++) {
-                embed_many(o.model, &g, budgets[b], together);
-                assert_memory_equal(alone, together, g.n * dim * sizeof(float));
+                embed_many(o.model, g, n, budgets[b], together);
+                if (memcmp(alone, together, n * dim * sizeof(float)) != 0)
+                    fail_msg("%s: other bits in batches of %d tokens, %d threads", name, budgets[b], threads);
             }
             close_model(o);
         }
     }
     test_free(alone);
     test_free(together);
-    golden_release(&g);
 }
 
-/* CLS where the model says mean must differ: the comparison above sees something. */
+static void test_invariance(void **state)
+{
+    (void)state;
+    each_case(invariance_of, NULL);
+}
+
+/* Another pooling than the model's must differ: the comparison above sees something. */
+static void negative_of(const char *path, const char *name, golden *g, void *ctx)
+{
+    const json_value *pooling = json_get(g->json, "pooling");
+    int *checked = ctx;
+    lath_error err;
+    if (pooling->kind != JSON_STRING) return;
+    opened o = open_model(path, 1, LATH_ISA_AUTO, LATH_LOAD_MAP);
+    lath_embed_options eo = LATH_EMBED_OPTIONS_INIT;
+    eo.pooling = strcmp(pooling->u.string.data, "cls") == 0 ? LATH_POOLING_MEAN : LATH_POOLING_CLS;
+    lath_embedder *e;
+    assert_ok(lath_embedder_create(o.model, &eo, &e, &err), err);
+    if ((size_t)lath_embedder_dim(e) == g->texts[0].dim) {
+        float *v = arena_array(&g->mem, g->texts[0].dim, sizeof(float));
+        lath_text text = {g->texts[0].text, g->texts[0].len};
+        assert_ok(lath_embed(e, &text, 1, v, NULL, &err), err);
+        double d = golden_max_abs(v, g->texts[0].vector, g->texts[0].dim);
+        if (!(d > 100 * MAX_ABS)) fail_msg("%s: another pooling gives the same vector: %g", name, d);
+        (*checked)++;
+    }
+    lath_embedder_destroy(e);
+    close_model(o);
+}
+
 static void test_negative(void **state)
 {
     (void)state;
-    golden g;
-    char path[1024], file[1100];
-    lath_error err;
-    test_path(path, sizeof(path), "golden/bert", "mean_norm_gelu");
-    snprintf(file, sizeof(file), "%s/expected.json", path);
-    golden_load(&g, file);
-    opened o = open_model(path, 1, LATH_ISA_AUTO, LATH_LOAD_MAP);
-    lath_embed_options eo = LATH_EMBED_OPTIONS_INIT;
-    eo.pooling = LATH_POOLING_CLS;
-    lath_embedder *e;
-    assert_ok(lath_embedder_create(o.model, &eo, &e, &err), err);
-    float v[512];
-    lath_text text = {g.texts[0].text, g.texts[0].len};
-    assert_ok(lath_embed(e, &text, 1, v, NULL, &err), err);
-    assert_true(golden_max_abs(v, g.texts[0].vector, g.texts[0].dim) > 100 * MAX_ABS);
-    lath_embedder_destroy(e);
-    close_model(o);
-    golden_release(&g);
+    int checked = 0;
+    each_case(negative_of, &checked);
+    assert_true(checked > 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc < 2 || argc > 3) {
+        fprintf(stderr, "usage: %s FAMILY [CASE], a directory of tests/golden\n", argv[0]);
+        return 2;
+    }
+    family = argv[1];
+    only = argv[2];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_vectors),
         cmocka_unit_test(test_layers),
