@@ -77,7 +77,8 @@ static const char *const SQL[N_STATEMENTS] = {
 
 struct embdisk {
     const lath_allocator *alloc;
-    char *path; /* as given; owned */
+    char *path;             /* as given; owned */
+    char log[PATH_MAX + 8]; /* of SQLite's write-ahead log */
     int32_t wait_ms;
     sqlite3 *db;
     sqlite3_stmt *stmt[N_STATEMENTS];
@@ -85,10 +86,18 @@ struct embdisk {
 
 /* ------------------------------------------------------------------------------------------------------------- errors */
 
-/* From here on closing leaves the log beside the file instead of writing it into the damaged file. */
+/* What is in the log stays there when the database is closed, instead of being written into the file. An empty log is
+ * better removed. */
+static void keep_log(embdisk *d)
+{
+    struct stat sb;
+    const bool holds = stat(d->log, &sb) == 0 && sb.st_size > 0;
+    sqlite3_db_config(d->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, holds, NULL);
+}
+
 static lath_status damaged(embdisk *d, const char *what, lath_error *err)
 {
-    sqlite3_db_config(d->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    keep_log(d);
     return err_set(err, LATH_ERR_FORMAT, "%s: damaged embedding cache: %s", d->path, what);
 }
 
@@ -278,15 +287,12 @@ static lath_status check_content(embdisk *d, bool all, lath_error *err)
 
 static lath_status open_database(embdisk *d, const char *real, lath_error *err)
 {
-    char log[PATH_MAX + 8];
     struct stat sb = {0};
     int rc = sqlite3_open_v2(real, &d->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (!d->db) return err_nomem(err, sizeof(*d));
     if (rc != SQLITE_OK) return failed(d, rc, "opening", err);
-    snprintf(log, sizeof(log), "%s-wal", real);
-    /* What another process left in its log goes into the file only when both have been found sound. */
-    const bool has_log = stat(log, &sb) == 0 && sb.st_size > 0;
-    sqlite3_db_config(d->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_log, NULL);
+    snprintf(d->log, sizeof(d->log), "%s-wal", real);
+    keep_log(d); /* what another process left goes into the file only when both have been found sound */
     sqlite3_db_config(d->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(d->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     TRY(check_header(d, err));
