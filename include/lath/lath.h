@@ -394,7 +394,7 @@ LATH_API double lath_cosine(const float *a, const float *b, int64_t d);
 
 /* The vectors of a corpus in one file that is mapped and searched exactly: every row is compared. Rows and queries have
  * length 1 (embed them with normalize = 2): rows are chosen by dot product, the score is the cosine. The file says what
- * it was made from; whoever opens it compares the keys. */
+ * it was made from; whoever opens it compares the keys. docs/formats/index.md describes it. */
 typedef struct lath_index_key {
     uint64_t model[2];     /* lath_model_info.fingerprint */
     uint64_t settings;     /* a hash of what else decides the vectors: pooling, dim, prompt, window, ISA, precision */
@@ -407,15 +407,50 @@ typedef struct lath_span {
     uint64_t offset, len;
 } lath_span;
 
+/* How the numbers of a row are kept. */
+typedef enum lath_index_type {
+    LATH_INDEX_F32 = 1, /* as they are: 4 bytes a number */
+    LATH_INDEX_F16 = 2, /* the nearest binary16: 2 bytes; scores of vectors of length 1 within 5e-4, typically 1e-5 */
+    LATH_INDEX_INT8 =
+        3 /* 127 steps to either side of 0 and an f32 scale a row that keeps its length: 1 byte and 4 a row;
+                           scores typically within 1e-3; at most 2^20 numbers */
+} lath_index_type;
+
+typedef struct lath_index_options {
+    size_t struct_size;
+    lath_index_type type;
+} lath_index_options;
+#define LATH_INDEX_OPTIONS_INIT                    \
+    {                                              \
+        sizeof(lath_index_options), LATH_INDEX_F32 \
+    }
+
 typedef struct lath_index_writer lath_index_writer;
+typedef struct lath_index lath_index;
 
 /* Writes to a temporary file beside path; rows are added in order, d numbers each. One thread at a time.
  * LATH_ERR_IO, _USAGE, _NOMEM. */
 LATH_API lath_status lath_index_create(lath_runtime *rt, const char *path, const lath_index_key *key, int64_t d,
                                        lath_index_writer **out, lath_error *err);
-/* vectors: [n, d]; spans: [n], each inside key->corpus_bytes. After a failure only lath_index_abort is of use. */
+/* The same with options. Temporary files of path that a killed process has left are removed. */
+LATH_API lath_status lath_index_create_with(lath_runtime *rt, const char *path, const lath_index_key *key, int64_t d,
+                                            const lath_index_options *opts, lath_index_writer **out, lath_error *err);
+/* vectors: [n, d]; spans: [n], each inside key->corpus_bytes. LATH_ERR_INPUT: err->item is a vector with a number that
+ * the type cannot hold (f16, int8: not finite; f16: over 65504). After a failure only lath_index_abort is of use. */
 LATH_API lath_status lath_index_add(lath_index_writer *w, const float *vectors, const lath_span *spans, size_t n,
                                     lath_error *err);
+/* What is kept beside the vector of a row. */
+typedef struct lath_index_row {
+    lath_span span;
+    uint64_t text[2]; /* a hash of the text, by which a later index may find that it has it already; 0: not known */
+} lath_index_row;
+/* As lath_index_add. rows: [n]. */
+LATH_API lath_status lath_index_add_rows(lath_index_writer *w, const float *vectors, const lath_index_row *rows,
+                                         size_t n, lath_error *err);
+/* Adds vectors of another index of the same d, those of its rows first .. first + n, as what `rows` [n] says. From the
+ * same type they are copied, from f32 converted; LATH_ERR_USAGE between other types. LATH_ERR_FORMAT: `from` is damaged. */
+LATH_API lath_status lath_index_copy_rows(lath_index_writer *w, const lath_index *from, uint64_t first,
+                                          const lath_index_row *rows, size_t n, lath_error *err);
 /* The temporary file's path, for a signal handler that has to remove it. */
 LATH_API const char *lath_index_temp_path(const lath_index_writer *w);
 /* Finishes the file and renames it to path, replacing what is there. Releases w whatever the result. */
@@ -423,13 +458,15 @@ LATH_API lath_status lath_index_commit(lath_index_writer *w, lath_error *err);
 /* Removes the temporary file and releases w. NULL is allowed. */
 LATH_API void lath_index_abort(lath_index_writer *w);
 
-typedef struct lath_index lath_index;
-
-/* Checks sizes and checksums. The runtime must outlive it. LATH_ERR_NOT_FOUND; LATH_ERR_FORMAT: foreign, cut or
- * damaged. */
+/* Checks header and sizes. Vectors are checked, block by block, when a search reads them for the first time, so that
+ * the file is read once and nothing unchecked is used. The runtime must outlive it. LATH_ERR_NOT_FOUND;
+ * LATH_ERR_FORMAT: foreign, cut or damaged; LATH_ERR_UNSUPPORTED: made by an older version of the library: make it
+ * again. */
 LATH_API lath_status lath_index_open(lath_runtime *rt, const char *path, lath_load load, lath_index **out,
                                      lath_error *err);
 LATH_API void lath_index_close(lath_index *index); /* NULL is allowed */
+/* Compares the whole file with its checksums. LATH_ERR_FORMAT says what is damaged. */
+LATH_API lath_status lath_index_verify(const lath_index *index, lath_error *err);
 
 typedef struct lath_index_info {
     size_t struct_size; /* set it before the call */
@@ -437,20 +474,42 @@ typedef struct lath_index_info {
     int64_t d;          /* numbers of a row */
     uint64_t file_bytes;
     lath_index_key key;
+    lath_index_type type;
 } lath_index_info;
 /* LATH_ERR_USAGE when info->struct_size is not one that this library knows. */
 LATH_API lath_status lath_index_get_info(const lath_index *index, lath_index_info *info, lath_error *err);
-/* LATH_ERR_USAGE when there is no such row. */
+/* LATH_ERR_USAGE when there is no such row; LATH_ERR_FORMAT when the file is damaged there. */
 LATH_API lath_status lath_index_get_span(const lath_index *index, uint64_t row, lath_span *out, lath_error *err);
+LATH_API lath_status lath_index_get_row(const lath_index *index, uint64_t row, lath_index_row *out, lath_error *err);
 
 typedef struct lath_hit {
     uint64_t row;
     float score;
 } lath_hit;
-/* The k rows of the largest score for each of n queries, best first; of equal scores the lower row comes first.
- * queries: [n, d]; hits: [n, min(k, rows)]. Any number of threads at once. */
+/* The k rows of the largest score for each of n queries, best first; of equal scores the lower row comes first; a score
+ * that is not a number comes last. queries: [n, d]; hits: [n, min(k, rows)]. Any number of threads at once; the result
+ * does not depend on the number of the runtime's threads.
+ * Scores are cosines, in f64, of the query and the row as it is kept. Candidates (k + k / 2 + 16 of them) are chosen by
+ * dot products in f32, of int8 rows in integers with the query rounded to 16 bits: which rows are in the result is
+ * exact but for rows whose scores differ by less than the error of those, about 1e-6 (int8: 1e-5).
+ * LATH_ERR_FORMAT: a block of the file is damaged. LATH_ERR_INPUT: err->item is a query with a number that is not finite. */
 LATH_API lath_status lath_index_search(const lath_index *index, const float *queries, size_t n, size_t k,
                                        lath_hit *hits, lath_error *err);
+
+typedef struct lath_index_search_options {
+    size_t struct_size;
+    size_t k;               /* at least 1 */
+    const uint8_t *allowed; /* [rows] 0: the row is no result; NULL: every row may be one */
+} lath_index_search_options;
+#define LATH_INDEX_SEARCH_OPTIONS_INIT              \
+    {                                               \
+        sizeof(lath_index_search_options), 10, NULL \
+    }
+/* As lath_index_search, among the allowed rows. hits: [n, *n_hits] with *n_hits = min(k, allowed rows): room for
+ * n * k of them does. */
+LATH_API lath_status lath_index_search_with(const lath_index *index, const float *queries, size_t n,
+                                            const lath_index_search_options *opts, lath_hit *hits, size_t *n_hits,
+                                            lath_error *err);
 
 /* The index file's path when this address is in its map, else NULL. Async-signal-safe: for a SIGBUS handler. */
 LATH_API const char *lath_index_file_at(const lath_index *index, const void *address);

@@ -2,16 +2,18 @@
  *
  * outfile.c: files out, whole or not at all (see outfile.h). The temporary file lies in the folder of the target,
  * because a rename is atomic only within one file system; it is created exclusively, under the process id and a
- * counter. No fsync: the promise is about interrupted programs and full disks, not about power cuts.
+ * counter, and locked until it has its name: what is not locked was left by a process that was killed (outfile_sweep). No fsync: the promise is about interrupted programs and full disks, not about power cuts.
  */
 #include "base/outfile.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,6 +39,13 @@ static void outfile_release(outfile *f)
     *f = (outfile){.fd = -1};
 }
 
+/* Locks the file and says whether it still has a name: a sweep may have come between its creation and the lock. */
+static bool lock_temp(int fd)
+{
+    struct stat sb;
+    return flock(fd, LOCK_EX | LOCK_NB) != 0 || fstat(fd, &sb) != 0 || sb.st_nlink > 0;
+}
+
 /* Opens a new file beside the target with the rights `mode` (cut by the umask when the target is new). */
 static lath_status open_temp(outfile *f, mode_t mode, bool keep_mode, lath_error *err)
 {
@@ -46,7 +55,11 @@ static lath_status open_temp(outfile *f, mode_t mode, bool keep_mode, lath_error
     for (int i = 0; i < TEMP_TRIES; i++) {
         snprintf(f->temp, size, "%s.%ld-%d.tmp", f->path, (long)getpid(), i);
         f->fd = open(f->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, mode);
-        if (f->fd >= 0 || (errno != EEXIST && errno != EINTR)) break;
+        if (f->fd < 0 && (errno == EEXIST || errno == EINTR)) continue;
+        if (f->fd < 0 || lock_temp(f->fd)) break;
+        close(f->fd);
+        f->fd = -1;
+        errno = EEXIST;
     }
     if (f->fd < 0) {
         const int e = errno;
@@ -135,6 +148,7 @@ lath_status outfile_write_at(outfile *f, uint64_t offset, const void *p, size_t 
 lath_status outfile_commit(outfile *f, lath_error *err)
 {
     lath_status st = LATH_OK;
+    const int hold = f->direct ? -1 : dup(f->fd); /* the lock, until the rename */
     const int closed = close(f->fd);
     f->fd = -1;
     if (closed != 0) {
@@ -144,6 +158,7 @@ lath_status outfile_commit(outfile *f, lath_error *err)
         const int e = errno;
         st = err_os(err, LATH_ERR_IO, e, "%s: cannot rename the finished file", f->path);
     }
+    if (hold >= 0) close(hold);
     if (st != LATH_OK) {
         outfile_abort(f);
         return st;
@@ -158,4 +173,49 @@ void outfile_abort(outfile *f)
     if (f->fd >= 0) close(f->fd);
     if (f->temp) (void)unlink(f->temp);
     outfile_release(f);
+}
+
+static const char *skip_digits(const char *p)
+{
+    while (*p >= '0' && *p <= '9') p++;
+    return p;
+}
+
+/* "NAME.PID-N.tmp", as open_temp names them. */
+static bool is_temp_of(const char *entry, const char *name, size_t n)
+{
+    if (strncmp(entry, name, n) != 0 || entry[n] != '.') return false;
+    const char *pid = entry + n + 1, *dash = skip_digits(pid);
+    if (dash == pid || *dash != '-') return false;
+    const char *end = skip_digits(dash + 1);
+    return end > dash + 1 && strcmp(end, ".tmp") == 0;
+}
+
+/* Removes the file unless it is locked, or another has its name by now. */
+static void remove_unlocked(int dir, const char *entry)
+{
+    struct stat a, b;
+    const int fd = openat(dir, entry, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) return;
+    if (fstat(fd, &a) == 0 && S_ISREG(a.st_mode) && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+        fstatat(dir, entry, &b, AT_SYMLINK_NOFOLLOW) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+        (void)unlinkat(dir, entry, 0);
+    close(fd);
+}
+
+void outfile_sweep(const char *path)
+{
+    char real[PATH_MAX];
+    if (!realpath(path, real) && snprintf(real, sizeof(real), "%s", path) >= (int)sizeof(real)) return;
+    char *slash = strrchr(real, '/');
+    const char *name = slash ? slash + 1 : real, *folder = slash ? real : ".";
+    if (slash == real) folder = "/";
+    if (slash) *slash = '\0';
+    DIR *d = opendir(folder);
+    if (!d) return;
+    const size_t n = strlen(name);
+    for (const struct dirent *e = readdir(d); n > 0 && e; e = readdir(d)) {
+        if (is_temp_of(e->d_name, name, n)) remove_unlocked(dirfd(d), e->d_name);
+    }
+    closedir(d);
 }

@@ -27,6 +27,9 @@ lath_status outfile_write_at(outfile *f, uint64_t offset, const void *p, size_t 
 /* Closes and renames; on failure the temporary file is removed and the target is as it was. Releases everything either
  * way. */
 lath_status outfile_commit(outfile *f, lath_error *err);
+/* Removes the temporary files beside `path` whose process ended without doing so (it was killed). A temporary file is
+ * locked (flock) while its process lives; where locks do not work, nothing is removed. */
+void outfile_sweep(const char *path);
 /* Removes the temporary file; a zeroed, committed or aborted outfile is allowed. */
 void outfile_abort(outfile *f);
 

@@ -78,7 +78,8 @@ const char *lath_runtime_isa(const lath_runtime *rt) { return rt->kern.isa; }
 float lath_dot(const lath_runtime *rt, const float *a, const float *b, int64_t d)
 {
     float out;
-    rt->kern.dot_rows(a, b, 1, d, &out);
+    rt->kern.dot_rows(
+        &(kern_dot_rows_args){.q = a, .rows = b, .type = DTYPE_F32, .n = 1, .d = d, .n_q = 1, .out = &out});
     return out;
 }
 
@@ -94,7 +95,14 @@ static void dot_task(void *ctx, int64_t task, int32_t worker)
     (void)worker;
     const dot_job *j = ctx;
     int64_t first = task * DOT_ROWS_PER_TASK, n = j->n - first < DOT_ROWS_PER_TASK ? j->n - first : DOT_ROWS_PER_TASK;
-    j->rt->kern.dot_rows(j->query, j->rows + first * j->d, n, j->d, j->out + first);
+    j->rt->kern.dot_rows(&(kern_dot_rows_args){.q = j->query,
+                                               .rows = j->rows + first * j->d,
+                                               .type = DTYPE_F32,
+                                               .row_stride = j->d * (int64_t)sizeof(float),
+                                               .n = n,
+                                               .d = j->d,
+                                               .n_q = 1,
+                                               .out = j->out + first});
 }
 
 lath_status lath_dot_rows(lath_runtime *rt, const float *query, const float *rows, size_t n, int64_t d, float *out,

@@ -146,8 +146,34 @@ typedef struct kern_pool_args {
     float *y;             /* the lane's first feature */
 } kern_pool_args;
 
+/* out[j * out_stride + i] = dot(query j, row i). The order of a sum depends on d only: not on n, n_q or the place of a
+ * row. Sums are f32. */
+typedef struct kern_dot_rows_args {
+    const float *q; /* [n_q][d], q_stride floats from query to query */
+    int64_t q_stride;
+    const void *rows; /* [n][d] of `type`, row_stride bytes from row to row, any alignment */
+    dtype type;       /* F32, F16 */
+    int64_t row_stride, n, d;
+    int32_t n_q;
+    float *out;
+    int64_t out_stride;
+} kern_dot_rows_args;
+
+/* The same over rows {f32 scale, int8 v[d]} and queries of int16: out = (float)sum * row scale * query scale, where sum
+ * = sum over f of q[f] * v[f] is exact. The caller sees to it that 128 * (|q[0]| + ... + |q[d - 1]|) < 2^31, hence no partial
+ * sum overflows whatever the row holds; bits are the same on every ISA. */
+typedef struct kern_dot_rows_i8_args {
+    const int16_t *q; /* [n_q][d], q_stride numbers from query to query */
+    int64_t q_stride;
+    const float *q_scale; /* [n_q] */
+    const void *rows;     /* row_stride bytes from row to row, any alignment */
+    int64_t row_stride, n, d;
+    int32_t n_q;
+    float *out;
+    int64_t out_stride;
+} kern_dot_rows_i8_args;
+
 /* l2_normalize: x [d][16] of one panel, each of the first `lanes` lanes divided by max(its L2 norm, 1e-12).
- * dot_rows: out[i] = dot(q, rows + i * d). The order of a sum depends on d only.
  * first_nonfinite: index of the first NaN or infinity of n elements (of a dtype_is_weight, any alignment), or -1.
  * map: y[i] = fn(x[i]); y may be x.
  * glu: y[i] = fn(gate[i]) * up[i] (Dauphin et al. 2017, Shazeer 2020); y may be gate or up. 32-byte aligned. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * dtype.c: the element type table (dtype.def) and the exact conversions of half, bfloat16 and 8-bit floats to f32.
+ * dtype.c: the element type table (dtype.def), the exact conversions of half, bfloat16 and 8-bit floats to f32, and the
+ * rounding one to half.
  *
  * binary16 is IEEE 754-2008 3.6: 1 sign, 5 exponent (bias 15), 10 fraction bits; bfloat16 is the upper half of a
  * binary32. E4M3 and E5M2 are those of "OCP 8-bit Floating Point Specification (OFP8)" 1.0. Weight bytes come from files at any alignment, so every element is read through memcpy. */
@@ -65,6 +66,25 @@ float f8_e4m3_to_f32(uint8_t bits)
     const uint32_t sign = (uint32_t)(bits & 0x80u) << 8, rest = bits & 0x7fu;
     if (rest == 0x7f) return half_to_f32((uint16_t)(sign | 0x7e00u));
     return half_to_f32((uint16_t)(sign | rest << 7)) * 256.0f;
+}
+
+uint16_t half_from_f32(float v)
+{
+    uint32_t u;
+    memcpy(&u, &v, sizeof(u));
+    const uint16_t sign = (uint16_t)(u >> 16 & 0x8000u);
+    u &= 0x7fffffffu;
+    if (u > 0x7f800000u) return (uint16_t)(sign | 0x7e00u | (u >> 13 & 0x3ffu)); /* quiet, as VCVTPS2PH does */
+    if (u >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u);                     /* 65520 and more */
+    if (u < 0x38800000u) { /* under 2^-14: a multiple of 2^-24; adding 0.5 leaves them, rounded, in the last bits */
+        float shifted;
+        memcpy(&shifted, &u, sizeof(u));
+        shifted += 0.5f;
+        memcpy(&u, &shifted, sizeof(u));
+        return (uint16_t)(sign | (u - 0x3f000000u));
+    }
+    u += 0xfffu + (u >> 13 & 1); /* ties to even; a carry goes into the exponent, which is right */
+    return (uint16_t)(sign | (u - 0x38000000u) >> 13);
 }
 
 void dtype_to_f32(dtype t, const void *src, size_t n, float *dst)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * dtype.h: element types and the one conversion of half, bfloat16 and the two 8-bit floats to f32. */
+ * dtype.h: element types and the one conversion of half, bfloat16 and the two 8-bit floats to f32, and of f32 to half. */
 #ifndef LATH_TENSOR_DTYPE_H
 #define LATH_TENSOR_DTYPE_H
 
@@ -24,6 +24,8 @@ bool dtype_parse(const char *name, size_t n, dtype *out);
 
 /* IEEE binary16 and bfloat16 bits to f32: exact, subnormals, infinities and NaN included. */
 float half_to_f32(uint16_t bits);
+/* f32 to the nearest binary16, ties to even; infinity beyond the largest (from 65520 on); NaN stays a NaN. */
+uint16_t half_from_f32(float v);
 static inline float bf16_to_f32(uint16_t bits)
 {
     union {

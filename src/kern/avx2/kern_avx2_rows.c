@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * kern_avx2_rows.c: the ways into and out of panels (gather, pool) and plain rows (dot_rows, first_nonfinite).
+ * kern_avx2_rows.c: the ways into and out of panels (gather, pool), and first_nonfinite.
  *
  * A panel is the transpose of 16 rows: 8 x 8 blocks are turned in registers. */
 #include "kern/avx2/kern_avx2.h"
@@ -162,55 +162,6 @@ void kern_avx2_pool(const kern_pool_args *a)
     }
     pool_blocks(a, a->d / 8 * 8);
     pool_rest(a, a->d / 8 * 8);
-}
-
-/* Lanes 0..7 added as ((0+4)+(2+6)) + ((1+5)+(3+7)). */
-VEC_INLINE float lanes_sum(__m256 v)
-{
-    __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
-    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
-}
-
-/* `rows` rows (1 or 4) with two chains of eight each; one order for both, depending on d only. */
-VEC_INLINE void dot_some(const int rows, const float *q, const float *r0, int64_t d, float *out)
-{
-    const float *r1 = r0 + d, *r2 = r1 + (rows > 1 ? d : 0), *r3 = r2 + (rows > 1 ? d : 0);
-    __m256 a0, b0, a1, b1, a2, b2, a3, b3;
-    float c0 = 0.0f, c1 = 0.0f, c2 = 0.0f, c3 = 0.0f;
-    int64_t i = 0;
-    a0 = b0 = a1 = b1 = a2 = b2 = a3 = b3 = _mm256_setzero_ps();
-    for (; i + 16 <= d; i += 16) {
-        const __m256 qa = _mm256_loadu_ps(q + i), qb = _mm256_loadu_ps(q + i + 8);
-        a0 = _mm256_fmadd_ps(qa, _mm256_loadu_ps(r0 + i), a0),
-        b0 = _mm256_fmadd_ps(qb, _mm256_loadu_ps(r0 + i + 8), b0);
-        if (rows == 1) continue;
-        a1 = _mm256_fmadd_ps(qa, _mm256_loadu_ps(r1 + i), a1),
-        b1 = _mm256_fmadd_ps(qb, _mm256_loadu_ps(r1 + i + 8), b1);
-        a2 = _mm256_fmadd_ps(qa, _mm256_loadu_ps(r2 + i), a2),
-        b2 = _mm256_fmadd_ps(qb, _mm256_loadu_ps(r2 + i + 8), b2);
-        a3 = _mm256_fmadd_ps(qa, _mm256_loadu_ps(r3 + i), a3),
-        b3 = _mm256_fmadd_ps(qb, _mm256_loadu_ps(r3 + i + 8), b3);
-    }
-    for (; i < d; i++) {
-        c0 += q[i] * r0[i];
-        if (rows == 1) continue;
-        c1 += q[i] * r1[i];
-        c2 += q[i] * r2[i];
-        c3 += q[i] * r3[i];
-    }
-    out[0] = lanes_sum(_mm256_add_ps(a0, b0)) + c0;
-    if (rows == 1) return;
-    out[1] = lanes_sum(_mm256_add_ps(a1, b1)) + c1;
-    out[2] = lanes_sum(_mm256_add_ps(a2, b2)) + c2;
-    out[3] = lanes_sum(_mm256_add_ps(a3, b3)) + c3;
-}
-
-void kern_avx2_dot_rows(const float *q, const float *rows, int64_t n, int64_t d, float *out)
-{
-    int64_t i = 0;
-    for (; i + 4 <= n; i += 4) dot_some(4, q, rows + i * d, d, out + i);
-    for (; i < n; i++) dot_some(1, q, rows + i * d, d, out + i);
 }
 
 /* Number of leading bytes (a multiple of 128) whose elements of `size` bytes are all finite: no element has all bits of

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * kern_ref_rows.c: the ways into and out of panels (gather, pool) and plain rows (dot_rows, first_nonfinite). */
+ * kern_ref_rows.c: the ways into and out of panels (gather, pool), and first_nonfinite. */
 #include <math.h>
 #include <string.h>
 
@@ -59,15 +59,6 @@ void kern_ref_pool(const kern_pool_args *a)
         case KERN_POOL_COUNT: v = pool_at(a, a->t0, f); break;
         }
         a->y[f * KERN_LANES] = v;
-    }
-}
-
-void kern_ref_dot_rows(const float *q, const float *rows, int64_t n, int64_t d, float *out)
-{
-    for (int64_t i = 0; i < n; i++) {
-        float sum = 0.0f;
-        for (int64_t f = 0; f < d; f++) sum += q[f] * rows[i * d + f];
-        out[i] = sum;
     }
 }
 

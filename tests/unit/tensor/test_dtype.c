@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * test_dtype.c: the type table, half and bfloat16 to f32 over all 65536 bit patterns against IEEE 754's
- * definition (sign * 2^e * fraction), and the 8-bit floats over all codes against what PyTorch makes of them. */
+ * definition (sign * 2^e * fraction), f32 to half around every half, and the 8-bit floats over all codes against what
+ * PyTorch makes of them. */
+#include <float.h>
 #include <math.h>
 
 #include "f8_values.h"
@@ -54,6 +56,28 @@ static void test_half(void **state)
     check16(DTYPE_F16, 10, 15);
     assert_true(half_to_f32(0x3c00) == 1.0f && half_to_f32(0x7bff) == 65504.0f && half_to_f32(0x0001) == 0x1p-24f &&
                 half_to_f32(0xc000) == -2.0f);
+}
+
+/* Every half comes back; between two neighbours the middle goes to the even one, what lies beside it to the nearer. */
+static void test_half_from_f32(void **state)
+{
+    (void)state;
+    for (uint32_t h = 0; h < 0x7c00; h++) {
+        const double a = value16((uint16_t)h, 10, 15), b = h == 0x7bff ? 65536.0 : value16((uint16_t)(h + 1), 10, 15);
+        const float middle = (float)((a + b) / 2); /* exact: 12 bits */
+        const uint32_t even = h % 2 ? h + 1 : h;
+        for (uint32_t sign = 0; sign <= 0x8000; sign += 0x8000) {
+            const float one = sign ? -1.0f : 1.0f;
+            assert_int_equal(half_from_f32(one * (float)a), sign | h);
+            assert_int_equal(half_from_f32(one * middle), sign | even);
+            assert_int_equal(half_from_f32(one * nextafterf(middle, 0.0f)), sign | h);
+            assert_int_equal(half_from_f32(one * nextafterf(middle, INFINITY)), sign | (h + 1));
+        }
+    }
+    assert_int_equal(half_from_f32(INFINITY), 0x7c00);
+    assert_int_equal(half_from_f32(-FLT_MAX), 0xfc00);
+    assert_int_equal(half_from_f32(FLT_TRUE_MIN), 0);
+    assert_true(isnan(half_to_f32(half_from_f32(NAN))) && isnan(half_to_f32(half_from_f32(-NAN))));
 }
 
 static void test_bf16(void **state)
@@ -156,8 +180,9 @@ static void test_shape_text(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_half),  cmocka_unit_test(test_bf16),
-                                       cmocka_unit_test(test_f8),    cmocka_unit_test(test_f32_copies_bits),
-                                       cmocka_unit_test(test_table), cmocka_unit_test(test_shape_text)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_half),      cmocka_unit_test(test_half_from_f32),   cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_f8),        cmocka_unit_test(test_f32_copies_bits), cmocka_unit_test(test_table),
+        cmocka_unit_test(test_shape_text)};
     return TEST_RUN(tests);
 }
