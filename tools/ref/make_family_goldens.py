@@ -417,6 +417,72 @@ def new_model(**changes) -> dict:
             "unpad_inputs": False, "use_memory_efficient_attention": False} | changes
 
 
+def decoder(kind: str, architecture: str, **changes) -> dict:
+    """config.json as transformers 4 wrote it."""
+    return {"architectures": [architecture], "attention_dropout": 0.0, "bos_token_id": 256, "eos_token_id": 256,
+            "head_dim": 10, "hidden_act": "silu", "hidden_size": 20, "initializer_range": 0.02, "intermediate_size": 27,
+            "max_position_embeddings": 512, "model_type": kind, "num_attention_heads": 4, "num_hidden_layers": 2,
+            "num_key_value_heads": 2, "rms_norm_eps": 1e-06, "rope_scaling": None, "rope_theta": 1000000,
+            "tie_word_embeddings": True, "use_cache": True} | changes
+
+
+def rope_new(config: dict, **more) -> dict:
+    """The same with the rope fields of transformers 5."""
+    rest = {k: v for k, v in config.items() if k not in ("rope_scaling", "rope_theta")}
+    scaling = {k: v for k, v in (config["rope_scaling"] or {}).items()}
+    return rest | {"rope_parameters": {"rope_theta": float(config["rope_theta"]), "rope_type": "default"} | scaling} | more
+
+
+def only_rope(config: dict) -> dict:
+    """The change that turns the old spelling of rope into the new one."""
+    return {"rope_scaling": None, "rope_theta": None, "rope_parameters": rope_new(config)["rope_parameters"]}
+
+
+def theta(value: float) -> dict:
+    return {"rope_theta": value}
+
+
+def qwen3(**changes) -> dict:
+    return decoder("qwen3", "Qwen3ForCausalLM", attention_bias=False, max_window_layers=2, sliding_window=None,
+                   use_sliding_window=False, transformers_version="4.51.3", **changes)
+
+
+def qwen2(architecture: str, **changes) -> dict:
+    config = decoder("qwen2", architecture, hidden_size=24, max_window_layers=2, sliding_window=None,
+                     use_sliding_window=False) | changes
+    return {k: v for k, v in config.items() if k != "head_dim"}
+
+
+LAST = legacy("lasttoken", include_prompt=True)
+INSTRUCT = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"
+QWEN_PROMPTS = {"prompts": {"query": INSTRUCT, "document": ""}, "default_prompt_name": None,
+                "similarity_fn_name": "cosine"}
+QWEN_PROMPTED = (({"prompt_name": "query"}, TEXTS[0]), ({"prompt_name": "query"}, ""), ({"prompt_name": "document"}, TEXTS[3]),
+                 ({"prompt": "Instruct: short\nQuery:"}, TEXTS[4]))
+IDENTITY = "torch.nn.modules.linear.Identity"
+
+
+def gemma(**changes) -> dict:
+    """config.json as EmbeddingGemma's was at first, with fewer layers between global ones."""
+    return {"_sliding_window_pattern": 3, "architectures": ["Gemma3TextModel"], "attention_bias": False,
+            "attention_dropout": 0.0, "attn_logit_softcapping": None, "bos_token_id": 2, "eos_token_id": 1,
+            "final_logit_softcapping": None, "head_dim": 10, "hidden_activation": "gelu_pytorch_tanh", "hidden_size": 20,
+            "initializer_range": 0.02, "intermediate_size": 27,
+            "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
+            "max_position_embeddings": 2048, "model_type": "gemma3_text", "num_attention_heads": 4,
+            "num_hidden_layers": 3, "num_key_value_heads": 2, "pad_token_id": 0, "query_pre_attn_scalar": 10,
+            "rms_norm_eps": 1e-06, "rope_local_base_freq": 100.0, "rope_scaling": None, "rope_theta": 50000.0,
+            "sliding_window": 10, "use_bidirectional_attention": True, "use_cache": True} | changes
+
+
+GEMMA_PROMPTS = {"prompts": {"query": "task: search result | query: ", "document": "title: none | text: ",
+                             "STS": "task: sentence similarity | query: "}, "default_prompt_name": None}
+GEMMA_PROMPTED = (({"prompt_name": "query"}, TEXTS[0]), ({"prompt_name": "document"}, TEXTS[3]),
+                  ({"prompt_name": "STS"}, ""))
+LLAMA3_SCALING = {"factor": 8.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
+                  "original_max_position_embeddings": 16, "rope_type": "llama3"}
+
+
 CASES = [
     Case("roberta/mean_norm", tiny.roberta(), roberta("roberta"), pooling=MEAN, normalize=True,
          probes=({"hidden_act": "gelu_new"}, {"layer_norm_eps": 0.003}, {"num_attention_heads": 2})),
@@ -496,6 +562,73 @@ CASES = [
          normalize=True, torch_dtype=True, prefix="new.",
          read_as=gte(hidden_size=18, num_attention_heads=3, type_vocab_size=0, pad_token_id=0),
          notes=("transformers knows the family as gte: the reference is given that configuration.",)),
+    Case("qwen3/embedding_old", tiny.qwen(), qwen3(), pooling=LAST, normalize=True, max_seq_length=None,
+         model_max_length=90, torch_dtype=True, st_config=QWEN_PROMPTS, prompted=QWEN_PROMPTED,
+         probes=(theta(10000), {"head_dim": 10, "rms_norm_eps": 0.003}),
+         same=(only_rope(qwen3()), {"use_sliding_window": False, "sliding_window": 4})),
+    Case("qwen3/embedding_bf16_sharded", tiny.qwen(30), rope_new(
+        qwen3(hidden_size=18, num_attention_heads=3, num_key_value_heads=1, head_dim=8, intermediate_size=29, rope_theta=5e4),
+        layer_types=["full_attention"] * 2, pad_token_id=None),
+         pooling={"pooling_mode": "lasttoken", "include_prompt": True}, modern=True, normalize=True, max_seq_length=None,
+         model_max_length=60, dtype="bfloat16", shards=3, st_config=QWEN_PROMPTS | {"truncate_dim": 11},
+         prompted=QWEN_PROMPTED, probes=({"rope_parameters": {"rope_theta": 1e4, "rope_type": "default"}},),
+         notes=("Weights in three files; truncate_dim 11 of 18 after Normalize.",)),
+    Case("qwen3/causal_names_mean_bias", tiny.qwen(20, appended=None), qwen3(
+        num_key_value_heads=4, hidden_size=22, num_attention_heads=4, head_dim=6) | {"attention_bias": True},
+         pooling=legacy("mean_tokens"), max_seq_length=40, dtype="float16", torch_dtype=True, prefix="model.", empty=" ",
+         extra={"lm_head.weight": (281, 22)},
+         notes=("The tokenizer adds nothing; lm_head is in the file although it is tied.",)),
+    Case("qwen2/last_bias", tiny.qwen(30), qwen2("Qwen2ForCausalLM", rope_theta=10000.0),
+         pooling=LAST, normalize=True, max_seq_length=40, torch_dtype=True, st_config=QWEN_PROMPTS,
+         prompted=QWEN_PROMPTED[:1], probes=(theta(1000.0),),
+         notes=("q, k and v have a bias, the output projection has none, whatever the configuration says.",)),
+    Case("qwen2/bidirectional_mean", tiny.qwen(30), rope_new(
+        qwen2("Qwen2Model", num_key_value_heads=4, rope_theta=1000.0, sliding_window=6, max_window_layers=1,
+              use_sliding_window=True), layer_types=["full_attention", "sliding_attention"], is_causal=False),
+         pooling=MEAN, modern=True, max_seq_length=None, model_max_length=40, dtype="bfloat16",
+         probes=({"is_causal": True}, {"sliding_window": 7}, {"sliding_window": 5}),
+         notes=("is_causal false: every token sees all of its text; the second layer within a window.",)),
+    Case("llama/last_llama3_scaling", tiny.llama3(30), decoder(
+        "llama", "LlamaForCausalLM", attention_bias=False, mlp_bias=False, pretraining_tp=1, rms_norm_eps=1e-5,
+        rope_scaling=LLAMA3_SCALING, rope_theta=500.0),
+         pooling=LAST, normalize=True, max_seq_length=60, torch_dtype=True, dtype="bfloat16",
+         probes=({"rope_scaling": None}, {"rope_scaling": LLAMA3_SCALING | {"factor": 4.0}},
+                 {"rope_scaling": LLAMA3_SCALING | {"high_freq_factor": 3.0}},
+                 {"rope_scaling": LLAMA3_SCALING | {"original_max_position_embeddings": 20}}),
+         same=(only_rope({"rope_theta": 500.0, "rope_scaling": LLAMA3_SCALING}),)),
+    Case("llama/mean_biases_new", tiny.llama3(30, ends=False), rope_new(
+        decoder("llama", "LlamaModel", attention_bias=True, mlp_bias=True, rms_norm_eps=1e-5, rope_theta=2000.0,
+                hidden_size=18, num_attention_heads=3, num_key_value_heads=1, head_dim=6)),
+         pooling=MEAN, modern=True, max_seq_length=None, model_max_length=40,
+         probes=({"rms_norm_eps": 0.003},)),
+    Case("mistral/last_window", tiny.llama2(), decoder(
+        "mistral", "MistralModel", sliding_window=9, rope_theta=10000.0, rms_norm_eps=1e-5, num_key_value_heads=1,
+        hidden_size=18, num_attention_heads=3, head_dim=8, tie_word_embeddings=False),
+         pooling=LAST, normalize=True, max_seq_length=50, torch_dtype=True, dtype="float16",
+         probes=({"sliding_window": 10}, {"sliding_window": 8}, {"sliding_window": None})),
+    Case("gemma3_text/embedding_old", tiny.gemma(), gemma(), pooling=legacy("mean_tokens", include_prompt=True),
+         dense=(Dense(51, False, IDENTITY), Dense(20, False, IDENTITY)), normalize=True, max_seq_length=60,
+         torch_dtype=True, dtype="float16", st_config=GEMMA_PROMPTS, prompted=GEMMA_PROMPTED, model_max_length=2048,
+         probes=({"sliding_window": 12}, {"sliding_window": 8}, {"rope_local_base_freq": 1000.0}, theta(10000.0),
+                 {"query_pre_attn_scalar": 8}, {"use_bidirectional_attention": False},
+                 {"rms_norm_eps": 0.003}, {"layer_types": ["sliding_attention"] * 3}),
+         same=({"sliding_window": 11},
+               {"layer_types": None, "sliding_window_pattern": 3, "rope_theta": None, "rope_local_base_freq": None,
+                "rope_parameters": {"full_attention": {"rope_theta": 50000.0, "rope_type": "default"},
+                                    "sliding_attention": {"rope_theta": 100.0, "rope_type": "default"}}})),
+    Case("gemma3_text/causal_new_bf16", tiny.gemma(30), {
+        k: v for k, v in gemma(hidden_size=18, num_attention_heads=3, head_dim=8, num_key_value_heads=1,
+                               use_bidirectional_attention=False, sliding_window=7, num_hidden_layers=2,
+                               layer_types=["sliding_attention", "full_attention"],
+                               rope_parameters={
+                                   "full_attention": {"factor": 4.0, "rope_theta": 30000.0, "rope_type": "linear"},
+                                   "sliding_attention": {"rope_theta": 300.0, "rope_type": "default"}}).items()
+        if k not in ("rope_theta", "rope_local_base_freq", "rope_scaling")},
+         pooling={"pooling_mode": "lasttoken", "include_prompt": True}, modern=True, max_seq_length=None,
+         model_max_length=50, dtype="bfloat16", prefix="model.",
+         probes=({"sliding_window": 8}, {"sliding_window": 6}, {"rope_parameters": {
+             "full_attention": {"rope_theta": 30000.0, "rope_type": "default"},
+             "sliding_attention": {"rope_theta": 300.0, "rope_type": "default"}}})),
 ]
 
 
