@@ -406,7 +406,7 @@ static void gather_codes(check *c, dtype type)
     const kern_gather_source src = {codes + 1, type, index};
     WHERE(c, "gather %s all codes of %s", c->t->isa, dtype_name(type));
     for (int i = 0; i < 256; i++) codes[1 + i] = (unsigned char)i;
-    c->t->gather(&(kern_gather_args){&src, 1, 16, 256, y});
+    c->t->gather(&(kern_gather_args){.sources = &src, .n_sources = 1, .n_lanes = 16, .d = 256, .scale = 1.0f, .y = y});
     for (int f = 0; f < 256; f++) {
         const double want = oracle_element(type, codes + 1, f);
         for (int lane = 0; lane < 16; lane++) {
