@@ -84,6 +84,22 @@ static lath_status put_tensors(buf *b, const facts *f, lath_error *err)
     return LATH_OK;
 }
 
+/* inference_config.json; null is what it does not say and what has no default. */
+static void put_inference(buf *b, const lath_model_info *m)
+{
+    buf_str(b, "\"inference_config\":{\"eos_token_id\":");
+    if (m->eos_token_id >= 0)
+        buf_printf(b, "%d", (int)m->eos_token_id);
+    else
+        buf_str(b, "null");
+    buf_str(b, ",\"rope_table_max_seq_len\":");
+    if (m->rope_table_max_seq_len > 0)
+        buf_printf(b, "%d", (int)m->rope_table_max_seq_len);
+    else
+        buf_str(b, "null");
+    buf_printf(b, ",\"gpu_max_seq_len\":%d},", (int)m->gpu_max_seq_len);
+}
+
 static lath_status print_json(buf *b, const facts *f, bool tensors, lath_error *err)
 {
     const lath_model_info *m = &f->m;
@@ -111,6 +127,7 @@ static lath_status print_json(buf *b, const facts *f, bool tensors, lath_error *
     number(b, "threads", (uint64_t)f->threads);
     TRY(put_prompts(b, f, err));
     member(b, "default_prompt", m->default_prompt);
+    put_inference(b, m);
     buf_printf(b, "\"fingerprint\":\"%016llx%016llx\"", (unsigned long long)m->fingerprint[1],
                (unsigned long long)m->fingerprint[0]);
     if (tensors) TRY(put_tensors(b, f, err));
@@ -158,6 +175,16 @@ static lath_status table_prompts(buf *b, const facts *f, lath_error *err)
     return LATH_OK;
 }
 
+/* Where inference_config.json says something. */
+static void table_inference(buf *b, const lath_model_info *m)
+{
+    char eos[24] = "the tokenizer's", rope[24] = "no limit";
+    if (m->eos_token_id < 0 && m->rope_table_max_seq_len == 0 && m->gpu_max_seq_len == 2048) return;
+    if (m->eos_token_id >= 0) snprintf(eos, sizeof(eos), "%d", (int)m->eos_token_id);
+    if (m->rope_table_max_seq_len > 0) snprintf(rope, sizeof(rope), "%d tokens", (int)m->rope_table_max_seq_len);
+    row(b, "inference", "end token %s, rope table %s, on a GPU up to %d tokens", eos, rope, (int)m->gpu_max_seq_len);
+}
+
 static lath_status table_tensors(buf *b, const facts *f, lath_error *err)
 {
     buf_char(b, '\n');
@@ -185,6 +212,7 @@ static lath_status print_table(buf *b, const facts *f, bool tensors, lath_error 
     row(b, "vector", "%lld numbers, pooling %s, %s", (long long)m->d_embedding, pooling_name(m->pooling),
         m->normalized ? "length 1" : "not normalised");
     TRY(table_prompts(b, f, err));
+    table_inference(b, m);
     row(b, "weights", "%s, %.1f M parameters, %d tensors (%d unused), %s in files", m->weights,
         (double)m->n_params / 1e6, (int)m->n_tensors, (int)m->n_unused, size_text(m->file_bytes, a));
     row(b, "memory", "files mapped, beside them %s for the model and %s for a full batch",

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -90,11 +91,25 @@ void setup_embed_options(const options *o, lath_embed_options *out)
     out->batch_tokens = (int32_t)o->batch_tokens;
 }
 
+static lath_status open_cache(embed_job *j, const options *o, lath_error *err)
+{
+    lath_cache_options co = LATH_CACHE_OPTIONS_INIT;
+    struct stat cache, out;
+    co.path = o->cache;
+    TRY(lath_cache_open(j->s->rt, &co, &j->cache, err));
+    if (o->output && stat(o->cache, &cache) == 0 && stat(o->output, &out) == 0 && cache.st_dev == out.st_dev &&
+        cache.st_ino == out.st_ino)
+        return err_set(err, LATH_ERR_USAGE, "--output: %s is the cache", o->output);
+    return LATH_OK;
+}
+
 lath_status embed_job_open(embed_job *j, const setup *s, lath_embed_options *eo, progress *p, lath_error *err)
 {
     *j = (embed_job){.s = s, .progress = p};
     eo->progress = progress_tick;
     eo->progress_ctx = p;
+    if (s->o->cache) TRY(open_cache(j, s->o, err));
+    eo->cache = j->cache;
     TRY(lath_embedder_create(s->model, eo, &j->embedder, err));
     j->dim = lath_embedder_dim(j->embedder);
     return LATH_OK;
@@ -156,8 +171,18 @@ lath_status embed_job_run(embed_job *j, const text_chunk *c, lath_error *err)
     return LATH_OK;
 }
 
+static void say_cache(const embed_job *j)
+{
+    lath_cache_stats s = {.struct_size = sizeof(s)};
+    if (!j->cache || j->s->o->quiet || j->s->o->verbose == 0) return;
+    if (lath_cache_get_stats(j->cache, &s, NULL) != LATH_OK) return;
+    fprintf(stderr, "lath: cache %s: %llu hits (%llu in memory), %llu misses\n", j->s->o->cache,
+            (unsigned long long)(s.hits + s.disk_hits), (unsigned long long)s.hits, (unsigned long long)s.misses);
+}
+
 void embed_job_notes(const embed_job *j)
 {
+    say_cache(j);
     if (j->s->o->quiet || j->n_truncated == 0) return;
     fprintf(stderr, "lath: note: %llu of %llu text%s cut at %d tokens (--no-truncate refuses them)\n",
             (unsigned long long)j->n_truncated, (unsigned long long)j->n_texts, j->n_texts == 1 ? "" : "s",
@@ -168,5 +193,6 @@ void embed_job_close(embed_job *j)
 {
     release_rows(j);
     lath_embedder_destroy(j->embedder);
+    lath_cache_close(j->cache);
     *j = (embed_job){0};
 }

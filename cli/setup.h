@@ -28,6 +28,7 @@ void setup_close(setup *s); /* a zeroed one is allowed */
 /* An embedder with everything that can be counted about what it did. */
 typedef struct embed_job {
     const setup *s;
+    lath_cache *cache; /* NULL: none */
     lath_embedder *embedder;
     progress *progress;
     int64_t dim;
@@ -41,11 +42,11 @@ typedef struct embed_job {
 
 /* The options of lath_embed that the command line asks for; prompt is left to the caller. */
 void setup_embed_options(const options *o, lath_embed_options *out);
-/* eo->progress is set to `p`, which must outlive the job. */
+/* With the cache that the options name. eo->progress is set to `p`, which must outlive the job. */
 lath_status embed_job_open(embed_job *j, const setup *s, lath_embed_options *eo, progress *p, lath_error *err);
 /* Vectors of the chunk into j->vectors. A text at fault is named by its place. */
 lath_status embed_job_run(embed_job *j, const text_chunk *c, lath_error *err);
-/* Tells on stderr how many texts were cut, unless -q. */
+/* Tells on stderr how many texts were cut, unless -q, and with -v what came from the cache. */
 void embed_job_notes(const embed_job *j);
 void embed_job_close(embed_job *j); /* a zeroed one is allowed */
 

@@ -122,7 +122,7 @@ typedef struct lath_model_info {
     const char *weights;    /* dtype of most weight bytes: "F32", "F16", "BF16" */
     int32_t n_layers, n_heads, vocab_size;
     int64_t d_model, d_ff;
-    int32_t max_tokens;     /* the window: min(position table, max_seq_length), specials included */
+    int32_t max_tokens; /* the window: min(position table, max_seq_length, rope_table_max_seq_len), specials included */
     int64_t d_embedding;    /* length of a vector (after a Dense module) */
     lath_pooling pooling;   /* what AUTO means for this model */
     int32_t normalized;     /* 1: vectors have length 1 by the model's own modules */
@@ -135,6 +135,10 @@ typedef struct lath_model_info {
     int32_t n_prompts;
     const char *default_prompt; /* name or NULL */
     uint64_t fingerprint[2];    /* changes when weights, configuration or tokenizer change */
+    /* inference_config.json */
+    int32_t eos_token_id;           /* -1: not given */
+    int32_t rope_table_max_seq_len; /* a limit of the window; 0: not given */
+    int32_t gpu_max_seq_len;
 } lath_model_info;
 /* LATH_ERR_USAGE when info->struct_size is not one that this library knows. */
 LATH_API lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, lath_error *err);
@@ -277,6 +281,7 @@ LATH_API lath_status lath_decoder_finish(lath_decoder *d, const char **text, siz
 /* --------------------------------------------------------------------------------------------------------------- embedding */
 
 typedef struct lath_embedder lath_embedder;
+typedef struct lath_cache lath_cache; /* see "cache" below */
 
 /* Called between batches of a call; a result other than 0 stops it with LATH_ERR_INTERRUPTED. */
 typedef int (*lath_progress_fn)(void *ctx, size_t texts_done, size_t texts_total);
@@ -295,10 +300,12 @@ typedef struct lath_embed_options {
     int32_t batch_tokens; /* 0: chosen by the library; tokens computed together (a longer text is a batch of its own) */
     lath_progress_fn progress;
     void *progress_ctx;
+    lath_cache
+        *cache; /* NULL: none; else vectors are looked up there first, and kept there. It must outlive the embedder */
 } lath_embed_options;
-#define LATH_EMBED_OPTIONS_INIT                                                              \
-    {                                                                                        \
-        sizeof(lath_embed_options), LATH_POOLING_AUTO, 1, 0, NULL, NULL, 0, 0, 0, NULL, NULL \
+#define LATH_EMBED_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        sizeof(lath_embed_options), LATH_POOLING_AUTO, 1, 0, NULL, NULL, 0, 0, 0, NULL, NULL, NULL \
     }
 
 /* Its working memory grows with the largest batch seen and is then used again: a lath_embed that is no larger than one before it allocates
@@ -321,6 +328,59 @@ typedef struct lath_embed_result {
  * (named). LATH_ERR_INTERRUPTED. The maths: Devlin et al. 2018 for the encoder, Reimers & Gurevych 2019 for pooling. */
 LATH_API lath_status lath_embed(lath_embedder *e, const lath_text *texts, size_t n, float *vectors,
                                 lath_embed_result *results, lath_error *err);
+
+/* ------------------------------------------------------------------------------------------------------------------ cache */
+
+/* Vectors that were computed before, shared by any number of embedders and threads. What it gives has the bits that
+ * computing would give: a vector is found again only for the same token ids (compared, not only hashed) under the same
+ * model, pooling, dimension, normalisation, instruction set, precision and version of lath. */
+
+typedef enum lath_cache_policy {
+    LATH_CACHE_FLUSH_ALL = 0, /* full, memory drops everything */
+    LATH_CACHE_LRU = 1        /* full, memory drops what was not used for longest */
+} lath_cache_policy;
+
+typedef struct lath_cache_options {
+    size_t struct_size;
+    uint64_t max_entries; /* vectors in memory; 0: 10,000 */
+    lath_cache_policy policy;
+    const char
+        *path; /* NULL: memory only; else a file that also keeps every vector: made when it is not there, bound to
+                         the first model that is used with it, on a local file system safe under several processes and
+                         a kill at any moment */
+    int32_t lock_wait_ms; /* how long to wait for a file that another process has locked; 0: 10,000 */
+} lath_cache_options;
+#define LATH_CACHE_OPTIONS_INIT                                      \
+    {                                                                \
+        sizeof(lath_cache_options), 0, LATH_CACHE_FLUSH_ALL, NULL, 0 \
+    }
+
+/* The path is copied; the runtime must outlive the cache. LATH_ERR_FORMAT: the file is no cache, cut or damaged; it is
+ * left as it is. LATH_ERR_NOT_FOUND: the path is no regular file. LATH_ERR_IO: it cannot be made, written or locked.
+ * Creating an embedder on a cache whose file holds another model's vectors is LATH_ERR_FORMAT; lath_embed gives
+ * LATH_ERR_FORMAT when it meets damage, LATH_ERR_IO when the file is locked for too long or the disk is full. */
+LATH_API lath_status lath_cache_open(lath_runtime *rt, const lath_cache_options *opts, lath_cache **out,
+                                     lath_error *err);
+/* After its embedders. NULL is allowed. */
+LATH_API void lath_cache_close(lath_cache *cache);
+
+typedef struct lath_cache_stats {
+    size_t struct_size;               /* set it before the call */
+    uint64_t hits, disk_hits, misses; /* texts found in memory, found in the file, computed */
+    uint64_t flushes, evictions;      /* times that everything was dropped; single entries dropped (LRU) */
+    uint64_t entries, bytes;          /* held in memory now */
+} lath_cache_stats;
+/* Any thread. LATH_ERR_USAGE when stats->struct_size is not one that this library knows. */
+LATH_API lath_status lath_cache_get_stats(lath_cache *cache, lath_cache_stats *stats, lath_error *err);
+
+/* Writes the vectors that the embedder's cache holds for its model and settings to a file of records
+ * (docs/formats/embcache.md), or takes those of such a file in. Of a cache with a file it is the file's vectors that are
+ * written. Everything is checked before anything is taken; the token ids are in the file, so that a vector found later
+ * is the text's own. *n, when n is not NULL, is the number of records. One thread at a time per embedder.
+ * LATH_ERR_USAGE: the embedder has no cache. LATH_ERR_FORMAT: no such file of records, damaged, or of another model or
+ * other settings. LATH_ERR_NOT_FOUND, _IO, _NOMEM. */
+LATH_API lath_status lath_cache_export(lath_embedder *e, const char *path, uint64_t *n, lath_error *err);
+LATH_API lath_status lath_cache_import(lath_embedder *e, const char *path, uint64_t *n, lath_error *err);
 
 /* Dot product of f32 vectors of d numbers: of normalised vectors the cosine. */
 LATH_API float lath_dot(const lath_runtime *rt, const float *a, const float *b, int64_t d);

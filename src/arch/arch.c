@@ -37,14 +37,16 @@ enum { NAME_MAX_LEN = 192 };
 typedef struct troubles {
     const arch_source *src;
     int32_t missing, wrong;
+    const char *file; /* of the first one */
     char first[160];
 } troubles;
 
-static void add_trouble(troubles *t, const char *text)
+static void add_trouble(troubles *t, const char *file, const char *text)
 {
     size_t n = strlen(t->first), k = strlen(text);
     if (n + k + 3 < sizeof(t->first)) snprintf(t->first + n, sizeof(t->first) - n, "%s%s", n ? "; " : "", text);
-    log_line(t->src->log, LATH_LOG_ERROR, "%s: %s", safetensors_file(t->src->st)->path, text);
+    if (!t->file) t->file = file;
+    log_line(t->src->log, LATH_LOG_ERROR, "%s: %s", file, text);
 }
 
 static void expand(char out[NAME_MAX_LEN], const char *prefix, const char *pattern, int32_t layer)
@@ -58,19 +60,34 @@ static void expand(char out[NAME_MAX_LEN], const char *prefix, const char *patte
 
 static bool per_layer(const arch_weight_row *r) { return strstr(r->hf, "{}") != NULL; }
 
-static const tensor *lookup(const arch_source *src, const char *prefix, const arch_weight_row *r, int32_t layer)
+/* *out is NULL when there is none of this name. */
+static lath_status lookup(const arch_source *src, const char *prefix, const arch_weight_row *r, int32_t layer,
+                          const tensor **out, lath_error *err)
 {
     char name[NAME_MAX_LEN];
+    if (r->bare) prefix = "";
     expand(name, prefix, r->hf, layer);
-    const tensor *t = safetensors_find(src->st, name);
-    if (!t && r->hf_old) {
-        expand(name, prefix, r->hf_old, layer);
-        t = safetensors_find(src->st, name);
-    }
-    return t;
+    TRY(weights_find(src->w, name, out, err));
+    if (*out || !r->hf_old) return LATH_OK;
+    expand(name, prefix, r->hf_old, layer);
+    return weights_find(src->w, name, out, err);
 }
 
-static void mark_used(const arch_source *src, const tensor *t) { src->used[t - safetensors_at(src->st, 0)] = true; }
+/* A quantised weight has its scales in a tensor beside it: without them it is another matrix. */
+static lath_status check_unscaled(const arch_source *src, const tensor *t, lath_error *err)
+{
+    static const char *const ends[] = {"_scale", "_scale_inv"};
+    char name[NAME_MAX_LEN + 16];
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        const tensor *scale;
+        snprintf(name, sizeof(name), "%s%s", t->name, ends[i]);
+        TRY(weights_find(src->w, name, &scale, err));
+        if (scale)
+            return err_set(err, LATH_ERR_UNSUPPORTED, "%s: tensor \"%s\": weights with scales are not supported",
+                           weights_file_of(src->w, scale), scale->name);
+    }
+    return LATH_OK;
+}
 
 /* Shape and type of a tensor against what is wanted; cols == 0 for a vector. Says what is wrong in `text`. */
 static bool suits(const tensor *t, int64_t rows, int64_t cols, char *text, size_t n)
@@ -86,8 +103,9 @@ static bool suits(const tensor *t, int64_t rows, int64_t cols, char *text, size_
         snprintf(text, n, "tensor \"%s\": shape %s, want %s", t->name, have, wanted);
         return false;
     }
-    if (t->type != DTYPE_F32 && t->type != DTYPE_F16 && t->type != DTYPE_BF16) {
-        snprintf(text, n, "tensor \"%s\": dtype %s, want F32, F16 or BF16", t->name, dtype_name(t->type));
+    if (!dtype_is_weight(t->type)) {
+        snprintf(text, n, "tensor \"%s\": dtype %s, want F32, F16, BF16, F8_E4M3 or F8_E5M2", t->name,
+                 dtype_name(t->type));
         return false;
     }
     return true;
@@ -135,47 +153,54 @@ static row_range rows_of(const arch_dims *d, const arch_weight_row *r)
 static lath_status bind_row(const arch_model *m, const arch_source *src, const char *prefix, const arch_weight_row *r,
                             int32_t layer, troubles *bad, lath_error *err)
 {
-    const tensor *t = lookup(src, prefix, r, layer);
+    const tensor *t;
     char text[NAME_MAX_LEN + 128];
+    TRY(lookup(src, prefix, r, layer, &t, err));
     if (!t && r->optional) return LATH_OK;
     if (!t) {
         char name[NAME_MAX_LEN];
         expand(name, prefix, r->hf, layer);
         snprintf(text, sizeof(text), "no tensor \"%s\"", name);
         bad->missing++;
-        add_trouble(bad, text);
+        add_trouble(bad, weights_name(src->w), text);
         return LATH_OK;
     }
-    mark_used(src, t);
+    weights_mark_used(src->w, t);
+    const char *file = weights_file_of(src->w, t);
     const row_range rows = rows_of(&m->dims, r);
     const int64_t cols = dim_of(&m->dims, r->cols);
     if (!suits(t, rows.total, cols, text, sizeof(text))) {
         bad->wrong++;
-        add_trouble(bad, text);
+        add_trouble(bad, file, text);
         return LATH_OK;
     }
     char *at =
         (per_layer(r) ? (char *)m->layers + (size_t)layer * m->desc->layer_size : (char *)m->weights) + r->offset;
-    const char *file = safetensors_file(src->st)->path;
+    TRY(check_unscaled(src, t, err));
     if (r->kind == ARCH_VECTOR) return vec_init((vec *)at, src->mem, t, file, rows.first, rows.n, err);
     weight_init((weight *)at, t, file, rows.first, rows.n, cols);
     return LATH_OK;
 }
 
 /* The prefix under which the file has the first weight of the table. */
-static const char *find_prefix(const arch_desc *d, const arch_source *src)
+static lath_status find_prefix(const arch_desc *d, const arch_source *src, const char **out, lath_error *err)
 {
+    *out = d->prefixes[0];
     for (const char *const *p = d->prefixes; *p; p++) {
-        if (lookup(src, *p, &d->rows[0], 0)) return *p;
+        const tensor *t;
+        TRY(lookup(src, *p, &d->rows[0], 0, &t, err));
+        if (!t) continue;
+        *out = *p;
+        break;
     }
-    return d->prefixes[0];
+    return LATH_OK;
 }
 
 static lath_status report(const troubles *t, lath_error *err)
 {
-    const char *file = safetensors_file(t->src->st)->path;
+    const char *file = weights_name(t->src->w);
     if (t->missing == 0 && t->wrong == 0) return LATH_OK;
-    if (t->missing + t->wrong == 1) return err_set(err, LATH_ERR_FORMAT, "%s: %s", file, t->first);
+    if (t->missing + t->wrong == 1) return err_set(err, LATH_ERR_FORMAT, "%s: %s", t->file, t->first);
     if (t->wrong == 0) return err_set(err, LATH_ERR_FORMAT, "%s: %d tensors missing: %s", file, t->missing, t->first);
     return err_set(err, LATH_ERR_FORMAT, "%s: %d tensors missing, %d wrong: %s", file, t->missing, t->wrong, t->first);
 }
@@ -187,16 +212,16 @@ lath_status arch_open(const arch_desc *d, const json_value *config, const char *
     m->weights = arena_zero(src->mem, d->model_size);
     if (!m->weights) return err_nomem(err, d->model_size);
     TRY(d->parse(m, config, config_name, err));
-    if (safetensors_count(src->st) == 0)
-        return err_set(err, LATH_ERR_FORMAT, "%s: no tensors in it", safetensors_file(src->st)->path);
+    if (weights_count(src->w) == 0) return err_set(err, LATH_ERR_FORMAT, "%s: no tensors in it", weights_name(src->w));
     /* A configuration may ask for more layers than the file can hold: say so before memory is taken for them. */
-    if (m->dims.n_layers > safetensors_count(src->st))
+    if (m->dims.n_layers > weights_count(src->w))
         return err_set(err, LATH_ERR_FORMAT, "%s: %d layers, but %s has %d tensors", config_name, m->dims.n_layers,
-                       safetensors_file(src->st)->path, safetensors_count(src->st));
+                       weights_name(src->w), weights_count(src->w));
     m->layers = arena_array(src->mem, (size_t)m->dims.n_layers, d->layer_size);
     if (!m->layers) return err_nomem(err, (size_t)m->dims.n_layers * d->layer_size);
     troubles bad = {.src = src};
-    const char *prefix = find_prefix(d, src);
+    const char *prefix;
+    TRY(find_prefix(d, src, &prefix, err));
     for (size_t i = 0; i < d->n_rows; i++) {
         const arch_weight_row *r = &d->rows[i];
         if ((r->when & m->has) != r->when) continue;
@@ -210,16 +235,20 @@ lath_status arch_open(const arch_desc *d, const json_value *config, const char *
 lath_status arch_bind_linear(const arch_source *src, const char *w_name, const char *bias_name, int64_t rows,
                              int64_t cols, nn_linear_w *out, lath_error *err)
 {
-    const char *file = safetensors_file(src->st)->path;
     char text[NAME_MAX_LEN + 128];
-    const tensor *w = safetensors_find(src->st, w_name), *b = bias_name ? safetensors_find(src->st, bias_name) : NULL;
+    const tensor *w, *b = NULL;
+    TRY(weights_find(src->w, w_name, &w, err));
+    if (bias_name) TRY(weights_find(src->w, bias_name, &b, err));
     if (!w || (bias_name && !b))
-        return err_set(err, LATH_ERR_FORMAT, "%s: no tensor \"%s\"", file, w ? bias_name : w_name);
-    if (!suits(w, rows, cols, text, sizeof(text)) || (b && !suits(b, rows, 0, text, sizeof(text))))
-        return err_set(err, LATH_ERR_FORMAT, "%s: %s", file, text);
-    weight_init(&out->w, w, file, 0, rows, cols);
-    mark_used(src, w);
+        return err_set(err, LATH_ERR_FORMAT, "%s: no tensor \"%s\"", weights_name(src->w), w ? bias_name : w_name);
+    if (!suits(w, rows, cols, text, sizeof(text)))
+        return err_set(err, LATH_ERR_FORMAT, "%s: %s", weights_file_of(src->w, w), text);
+    if (b && !suits(b, rows, 0, text, sizeof(text)))
+        return err_set(err, LATH_ERR_FORMAT, "%s: %s", weights_file_of(src->w, b), text);
+    TRY(check_unscaled(src, w, err));
+    weight_init(&out->w, w, weights_file_of(src->w, w), 0, rows, cols);
+    weights_mark_used(src->w, w);
     if (!b) return LATH_OK;
-    mark_used(src, b);
-    return vec_init(&out->bias, src->mem, b, file, 0, rows, err);
+    weights_mark_used(src->w, b);
+    return vec_init(&out->bias, src->mem, b, weights_file_of(src->w, b), 0, rows, err);
 }

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "ffn/ffn.h"
 #include "nn/nn.h"
-#include "store/safetensors.h"
+#include "store/weights.h"
 
 /* What every architecture tells the engine about a model. */
 typedef struct arch_dims {
@@ -65,6 +65,7 @@ typedef struct arch_weight_row {
     arch_stack stack;
     uint32_t
         when; /* 0: always; else bits of the model's `has`, all of which must be set (a bias that the configuration turns off) */
+    bool bare;     /* the name stands without the prefix of the others (lm_head) */
     bool optional; /* finish() says whether its absence is right */
 } arch_weight_row;
 /* Rows of a table: ARCH_MAT(offset, name, rows, cols, .stack = ARCH_QKV_Q, .when = HAS_BIAS) and the like. */
@@ -81,6 +82,7 @@ typedef struct arch_model arch_model;
 
 typedef struct arch_desc {
     const char *name;
+    bool causal;                 /* a decoder: its last token has seen the whole text */
     const char *const *prefixes; /* tried before each name, "" among them; NULL ends */
     /* Reads config.json (`name` leads messages) into m; unknown semantics are errors that name the field. */
     lath_status (*parse)(arch_model *m, const json_value *config, const char *name, lath_error *err);
@@ -111,8 +113,7 @@ void arch_names(buf *out);
 
 /* Where weights are looked up. */
 typedef struct arch_source {
-    const safetensors *st;
-    bool *used; /* [safetensors_count]: set for every tensor that was bound */
+    weights *w; /* every tensor that is bound is marked in it */
     const log_sink *log;
     arena *mem;
 } arch_source;

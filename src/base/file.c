@@ -200,6 +200,14 @@ bool file_is_regular(const char *path)
     return stat(path, &sb) == 0 && S_ISREG(sb.st_mode);
 }
 
+lath_status file_size(const char *path, uint64_t *size, lath_error *err)
+{
+    int fd = -1;
+    TRY(open_regular(path, &fd, size, err));
+    close(fd);
+    return LATH_OK;
+}
+
 bool file_is_dir(const char *path)
 {
     struct stat sb;

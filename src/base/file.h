@@ -26,6 +26,8 @@ lath_status file_read(buf *b, const char *path, size_t max, lath_error *err);
 /* Something of this name is there, of whatever kind: false only when the system says that there is nothing. */
 bool file_exists(const char *path);
 bool file_is_regular(const char *path);
+/* Bytes of a regular file that can be read. Fails as file_map_open does. */
+lath_status file_size(const char *path, uint64_t *size, lath_error *err);
 bool file_is_dir(const char *path);
 /* "dir/name" into b, terminated. */
 void file_join(buf *b, const char *dir, const char *name);

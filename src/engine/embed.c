@@ -5,6 +5,8 @@
  *
  *     tokenise -> pack -> encoder forward -> pool -> dense / normalise steps -> cut to dim -> normalise -> rows of the caller's matrix
  *
+ * With a cache a text is looked up after tokenising; only what is not found is packed.
+ *
  * Working memory is one block, grown when a batch needs more than any before it:
  *     | activations of the encoder | pooled a | pooled b | scratch of the workers |
  */
@@ -13,10 +15,11 @@
 
 #include "base/checked.h"
 #include "base/utf8.h"
+#include "engine/embcache.h"
 #include "engine/engine.h"
 
 /* A batch of 256 tokens keeps activations near the cores and is one pass over the weights; many threads want more to share. */
-enum { BATCH_TOKENS_LEAST = 256, BATCH_TOKENS_THREAD = 64, BATCH_TOKENS_MOST = 1 << 20, ALIGN = 64 };
+enum { BATCH_TOKENS_LEAST = 256, BATCH_TOKENS_THREAD = 64, BATCH_TOKENS_MOST = 1 << 20, ALIGN = 64, KEEP_AT_ONCE = 64 };
 
 struct lath_embedder {
     const lath_model *model;
@@ -33,6 +36,9 @@ struct lath_embedder {
     tok_encoding enc;
     buf text; /* prompt + text */
     packer pack;
+    size_t *rows; /* [n_rows] the row of the caller's matrix that each packed text is for */
+    size_t n_rows;
+    embcache_space *cache; /* NULL: none */
     float *block, *pooled[2];
     size_t block_bytes;
     int64_t block_tok, block_seq; /* that the block is large enough for */
@@ -137,6 +143,24 @@ static lath_status set_shape(lath_embedder *e, lath_error *err)
     return LATH_OK;
 }
 
+/* The cache's space for this model and these settings: all that decides the bits of a vector beside its tokens and how
+ * many of them pooling leaves out. Window, prompt and truncation only decide the tokens; batches and threads nothing. */
+static lath_status join_cache(lath_embedder *e, lath_error *err)
+{
+    const lath_embed_options *o = &e->opts;
+    char settings[256];
+    uint64_t model[2];
+    if (!o->cache) return LATH_OK;
+    size_t at = (size_t)snprintf(settings, sizeof(settings),
+                                 "lath=%s isa=%s precision=exact dim=%lld cut=%d normalize=%d pooling", lath_version(),
+                                 e->stream.kern->isa, (long long)e->dim, o->dim && e->dim < e->d_steps, e->normalize);
+    for (int32_t i = 0; i < e->n_modes && at < sizeof(settings); i++)
+        at += (size_t)snprintf(settings + at, sizeof(settings) - at, "%c%d", i ? '+' : '=', (int)e->modes[i]);
+    if (at >= sizeof(settings)) return err_set(err, LATH_ERR_LIMIT, "the settings of the embedder are too long");
+    TRY(model_fingerprint(e->model, model, err));
+    return embcache_space_get(o->cache, model, settings, e->dim, &e->cache, err);
+}
+
 lath_status lath_embedder_create(const lath_model *model, const lath_embed_options *opts, lath_embedder **out,
                                  lath_error *err)
 {
@@ -167,6 +191,7 @@ lath_status lath_embedder_create(const lath_model *model, const lath_embed_optio
         memcpy(e->prompt, prompt, prompt_len);
     if (st == LATH_OK) st = set_shape(e, err);
     if (st == LATH_OK) st = count_prompt(e, err);
+    if (st == LATH_OK) st = join_cache(e, err);
     if (st != LATH_OK)
         lath_embedder_destroy(e);
     else
@@ -180,6 +205,7 @@ void lath_embedder_destroy(lath_embedder *e)
     const lath_allocator *alloc = &e->model->rt->alloc;
     alloc_release(alloc, e->block, e->block_bytes);
     alloc_release(alloc, e->prompt, e->prompt_len + 1);
+    alloc_release(alloc, e->rows, e->n_rows * sizeof(*e->rows));
     packer_deinit(&e->pack);
     buf_deinit(&e->text);
     tok_encoding_release(e->model->tokenizer.tok, &e->enc);
@@ -191,8 +217,8 @@ int64_t lath_embedder_dim(const lath_embedder *e) { return e->dim; }
 
 uint64_t lath_embedder_bytes(const lath_embedder *e)
 {
-    return e->block_bytes + e->pack.memory_bytes + e->scratch.total + e->text.cap + sizeof(*e) +
-           e->enc.capacity * 4 * sizeof(int32_t);
+    return e->block_bytes + e->pack.memory_bytes + e->n_rows * sizeof(*e->rows) + e->scratch.total + e->text.cap +
+           sizeof(*e) + e->enc.capacity * 4 * sizeof(int32_t);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- one batch */
@@ -277,6 +303,18 @@ static lath_status run_steps(lath_embedder *e, const fwd *f, view x, float *to, 
     return LATH_OK;
 }
 
+/* Rows of x to their places in the caller's matrix: one call for each run of neighbours, which is all of them where
+ * nothing came from the cache. */
+static lath_status read_out(lath_embedder *e, view x, float *vectors)
+{
+    const size_t n = (size_t)e->pack.b.n_seq;
+    for (size_t i = 0, run; i < n; i += run) {
+        for (run = 1; i + run < n && e->rows[i + run] == e->rows[i] + run;) run++;
+        TRY(e->stream.ops->read_rows(&e->stream, x, (int64_t)i, (int64_t)run, vectors + e->rows[i] * (size_t)e->dim));
+    }
+    return LATH_OK;
+}
+
 static lath_status compute(lath_embedder *e, float *vectors)
 {
     const lath_model *m = e->model;
@@ -290,27 +328,42 @@ static lath_status compute(lath_embedder *e, float *vectors)
         TRY(ops->pool(&e->stream, &p));
     }
     TRY(run_steps(e, &f, pooled, e->pooled[1], &out));
-    TRY(ops->read_rows(&e->stream, out, 0, b->n_seq, vectors));
+    return read_out(e, out, vectors);
+}
+
+/* The batch's vectors into the cache. */
+static lath_status keep(lath_embedder *e, const float *vectors, lath_error *err)
+{
+    const batch *b = &e->pack.b;
+    embcache_item items[KEEP_AT_ONCE];
+    size_t n = 0;
+    for (int32_t i = 0; e->cache && i < b->n_seq; i++) {
+        items[n++] = (embcache_item){b->ids + b->start[i], b->start[i + 1] - b->start[i], e->pool_skip,
+                                     vectors + e->rows[i] * (size_t)e->dim};
+        if (n < KEEP_AT_ONCE && i + 1 < b->n_seq) continue;
+        TRY(embcache_add(e->cache, items, n, err));
+        n = 0;
+    }
     return LATH_OK;
 }
 
-/* Runs what is packed: texts first .. first + n_seq - 1 of the call. */
-static lath_status run_batch(lath_embedder *e, size_t first, float *vectors, lath_error *err)
+/* Runs what is packed, each text for its row of vectors. */
+static lath_status run_batch(lath_embedder *e, float *vectors, lath_error *err)
 {
     if (e->pack.b.n_seq == 0) return LATH_OK;
     TRY(grow_block(e, e->pack.b.n_tok, e->pack.b.n_seq, err));
     e->stream.err = err;
     pool_enter(e->stream.pool);
-    lath_status st = compute(e, vectors + first * (size_t)e->dim);
+    lath_status st = compute(e, vectors);
     pool_leave(e->stream.pool);
     if (st != LATH_OK) return st;
     for (int32_t i = 0; i < e->pack.b.n_seq; i++) {
-        if (e->stream.kern->first_nonfinite(DTYPE_F32, vectors + (first + (size_t)i) * (size_t)e->dim, e->dim) >= 0)
-            return err_item(err, LATH_ERR_FORMAT, (int64_t)first + i,
-                            "text %zu: its vector is not finite: the model's weights are out of range",
-                            first + (size_t)i);
+        const size_t row = e->rows[i];
+        if (e->stream.kern->first_nonfinite(DTYPE_F32, vectors + row * (size_t)e->dim, e->dim) >= 0)
+            return err_item(err, LATH_ERR_FORMAT, (int64_t)row,
+                            "text %zu: its vector is not finite: the model's weights are out of range", row);
     }
-    return LATH_OK;
+    return keep(e, vectors, err);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- the call */
@@ -343,7 +396,7 @@ static lath_status tokenize(lath_embedder *e, const lath_text *text, size_t inde
             return err_item(err, LATH_ERR_INPUT, (int64_t)index,
                             "text %zu: token id %d, the model has %d embedding rows", index, e->enc.ids[i],
                             m->arch.dims.vocab_size);
-        if (m->arch.dims.n_types && (e->enc.type_ids[i] < 0 || e->enc.type_ids[i] >= m->arch.dims.n_types))
+        if (e->pack.typed && (e->enc.type_ids[i] < 0 || e->enc.type_ids[i] >= m->arch.dims.n_types))
             return err_item(err, LATH_ERR_INPUT, (int64_t)index, "text %zu: token type %d, the model has %d", index,
                             e->enc.type_ids[i], m->arch.dims.n_types);
     }
@@ -355,26 +408,47 @@ static lath_status tokenize(lath_embedder *e, const lath_text *text, size_t inde
     return LATH_OK;
 }
 
+/* Puts the text in e->enc behind what is packed, for that row. */
+static lath_status pack_text(lath_embedder *e, size_t row, lath_error *err)
+{
+    const lath_allocator *alloc = &e->model->rt->alloc;
+    const size_t at = (size_t)e->pack.b.n_seq;
+    TRY(packer_grow(&e->pack, e->pack.b.n_tok + (int64_t)e->enc.n, e->pack.b.n_seq + 1, err));
+    if (at == e->n_rows) {
+        const size_t n = at < 16 ? 16 : at + at / 2;
+        size_t *rows = alloc_array(alloc, n, sizeof(*rows));
+        if (!rows) return err_nomem(err, n * sizeof(*rows));
+        if (at) memcpy(rows, e->rows, at * sizeof(*rows));
+        alloc_release(alloc, e->rows, e->n_rows * sizeof(*rows));
+        e->rows = rows;
+        e->n_rows = n;
+    }
+    e->rows[at] = row;
+    packer_add(&e->pack, e->enc.ids, e->enc.type_ids, (int64_t)e->enc.n);
+    return LATH_OK;
+}
+
 static lath_status embed_all(lath_embedder *e, const lath_text *texts, size_t n, float *vectors,
                              lath_embed_result *results, lath_error *err)
 {
-    size_t first = 0; /* of the open batch */
     packer_clear(&e->pack);
     for (size_t i = 0; i < n; i++) {
         TRY(tokenize(e, &texts[i], i, err));
         int64_t len = (int64_t)e->enc.n;
+        if (results) results[i] = (lath_embed_result){(int32_t)len, e->enc.n_untruncated > e->enc.n};
+        bool found = false;
+        const embcache_item text = {e->enc.ids, len, e->pool_skip, NULL};
+        if (e->cache) TRY(embcache_find(e->cache, &text, vectors + i * (size_t)e->dim, &found, err));
+        if (found) continue;
         if (e->pack.b.n_seq && e->pack.b.n_tok + len > e->batch_tokens) {
-            TRY(run_batch(e, first, vectors, err));
-            first = i;
+            TRY(run_batch(e, vectors, err));
             packer_clear(&e->pack);
             if (e->opts.progress && e->opts.progress(e->opts.progress_ctx, i, n))
                 return err_set(err, LATH_ERR_INTERRUPTED, "interrupted after %zu of %zu texts", i, n);
         }
-        TRY(packer_grow(&e->pack, e->pack.b.n_tok + len, e->pack.b.n_seq + 1, err));
-        packer_add(&e->pack, e->enc.ids, e->enc.type_ids, len);
-        if (results) results[i] = (lath_embed_result){(int32_t)len, e->enc.n_untruncated > e->enc.n};
+        TRY(pack_text(e, i, err));
     }
-    TRY(run_batch(e, first, vectors, err));
+    TRY(run_batch(e, vectors, err));
     if (e->opts.progress && e->opts.progress(e->opts.progress_ctx, n, n))
         return err_set(err, LATH_ERR_INTERRUPTED, "interrupted after %zu of %zu texts", n, n);
     return LATH_OK;
@@ -388,4 +462,22 @@ lath_status lath_embed(lath_embedder *e, const lath_text *texts, size_t n, float
     err_clear(err);
     if (!e || (n && (!texts || !vectors))) return err_set(err, LATH_ERR_USAGE, "lath_embed: an argument is missing");
     return n ? embed_all(e, texts, n, vectors, results, err) : LATH_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------- cache in and out */
+
+lath_status lath_cache_export(lath_embedder *e, const char *path, uint64_t *n, lath_error *err)
+{
+    err_clear(err);
+    if (!e || !path) return err_set(err, LATH_ERR_USAGE, "lath_cache_export: an argument is missing");
+    if (!e->cache) return err_set(err, LATH_ERR_USAGE, "lath_cache_export: the embedder has no cache");
+    return embcache_export(e->cache, path, n, err);
+}
+
+lath_status lath_cache_import(lath_embedder *e, const char *path, uint64_t *n, lath_error *err)
+{
+    err_clear(err);
+    if (!e || !path) return err_set(err, LATH_ERR_USAGE, "lath_cache_import: an argument is missing");
+    if (!e->cache) return err_set(err, LATH_ERR_USAGE, "lath_cache_import: the embedder has no cache");
+    return embcache_import(e->cache, path, n, err);
 }

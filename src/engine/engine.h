@@ -6,6 +6,8 @@
 #ifndef LATH_ENGINE_H
 #define LATH_ENGINE_H
 
+#include <pthread.h>
+
 #include "arch/arch.h"
 #include "backend/backend.h"
 #include "lath/lath.h"
@@ -57,20 +59,26 @@ typedef struct st_config {
     const char *default_prompt; /* name or NULL */
 } st_config;
 
-enum { MODEL_MAX_FILES = 1 + ST_MAX_STEPS };
-typedef struct model_file {
-    safetensors *st;
-    bool *used; /* [count] */
-} model_file;
+/* inference_config.json. */
+enum { INFERENCE_GPU_MAX_SEQ_LEN = 2048 }; /* where the file does not say */
+typedef struct inference_config {
+    int32_t eos_token_id;           /* -1: the tokenizer's own */
+    int32_t rope_table_max_seq_len; /* most tokens of the window; 0: no limit of its own */
+    int32_t gpu_max_seq_len;        /* longer texts are not for a GPU */
+} inference_config;
+
+enum { MODEL_MAX_SOURCES = 1 + ST_MAX_STEPS };
 
 struct lath_model {
     lath_runtime *rt;
     arena mem;
     char *path;
-    model_file files[MODEL_MAX_FILES]; /* 0: the encoder's; then those of dense modules */
-    int32_t n_files;
+    weights *sources[MODEL_MAX_SOURCES]; /* 0: the encoder's; then those of dense modules */
+    int32_t n_sources;
+    pthread_mutex_t listing; /* shards that nothing uses are opened for listings, when the model is shared already */
     arch_model arch;
     st_config st;
+    inference_config inference;
     lath_tokenizer tokenizer;
     int32_t max_tokens;
     int64_t d_pooled, d_embedding; /* after pooling; after all steps */
@@ -84,6 +92,9 @@ lath_status st_tokenizer_window(arena *a, const char *dir, int64_t *out, lath_er
 /* What the public header calls a pooling. */
 lath_pooling st_public_pooling(const st_config *c);
 bool st_pooling_mode(lath_pooling p, kern_pool_mode *out);
+
+/* The values of the file at `path`; the defaults where there is none. */
+lath_status inference_config_load(arena *a, const char *path, inference_config *out, lath_error *err);
 
 /* Hash over configuration, tokenizer and samples of the weights. */
 lath_status model_fingerprint(const lath_model *m, uint64_t out[2], lath_error *err);

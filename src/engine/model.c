@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * model.c: opening a model directory. Order: modules.json (where is the encoder, what comes behind it), config.json (which architecture), weights,
- * tokenizer. Everything is checked against everything else before the model is handed out.
+ * inference_config.json, tokenizer. Everything is checked against everything else before the model is handed out.
  */
 #include <string.h>
 
@@ -23,36 +23,13 @@ static lath_status join(arena *a, const char *dir, const char *name, const char 
     return st;
 }
 
-/* Why there is no weight file that can be read. */
-static lath_status no_weights(arena *a, const char *dir, lath_error *err)
-{
-    static const struct {
-        const char *name, *why;
-    } others[] = {
-        {"model.safetensors.index.json", "sharded weights are not supported"},
-        {"pytorch_model.bin", "PyTorch pickles are not supported; convert it to model.safetensors"},
-        {"tf_model.h5", "TensorFlow weights are not supported; model.safetensors is wanted"},
-    };
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-        const char *p;
-        TRY(join(a, dir, others[i].name, &p, err));
-        if (file_exists(p)) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: %s", p, others[i].why);
-    }
-    return err_set(err, LATH_ERR_NOT_FOUND, "%s: no model.safetensors in it", dir);
-}
-
 static lath_status open_weights(lath_model *m, const char *dir, const lath_model_options *opts, arch_source *src,
                                 lath_error *err)
 {
-    const char *path;
-    TRY(join(&m->mem, dir, "model.safetensors", &path, err));
-    if (!file_exists(path)) return no_weights(&m->mem, dir, err);
-    model_file *f = &m->files[m->n_files];
-    TRY(safetensors_open(&m->rt->alloc, path, opts->load == LATH_LOAD_COPY ? FILE_COPY : FILE_MAP, &f->st, err));
-    m->n_files++;
-    f->used = arena_array(&m->mem, (size_t)safetensors_count(f->st), sizeof(bool));
-    if (!f->used) return err_nomem(err, (size_t)safetensors_count(f->st));
-    *src = (arch_source){f->st, f->used, &m->rt->log, &m->mem};
+    weights **w = &m->sources[m->n_sources];
+    TRY(weights_open(&m->rt->alloc, dir, opts->load == LATH_LOAD_COPY ? FILE_COPY : FILE_MAP, w, err));
+    m->n_sources++;
+    *src = (arch_source){*w, &m->rt->log, &m->mem};
     return LATH_OK;
 }
 
@@ -65,6 +42,22 @@ static lath_status check_head(const json_value *config, const char *path, lath_e
         return err_set(err, LATH_ERR_UNSUPPORTED,
                        "%s: %.80s is a cross-encoder: it scores pairs of texts and gives no embeddings", path,
                        v->u.string.data);
+    return LATH_OK;
+}
+
+/* Weights of a quantised model need its scales and tables, which no tensor type of ours has. */
+static lath_status check_quantized(const json_value *config, const char *path, lath_error *err)
+{
+    static const char *const keys[] = {"quantization_config", "compression_config"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        const json_value *q = json_get(config, keys[i]);
+        const char *method = NULL;
+        if (!json_present(q)) continue;
+        TRY(json_get_str(q, "quant_method", path, &method, err));
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: line %u: \"%s\": %s%.60s%s is not supported", path, q->line,
+                       keys[i], method ? "quant_method \"" : "a quantised model", method ? method : "",
+                       method ? "\"" : "");
+    }
     return LATH_OK;
 }
 
@@ -88,6 +81,7 @@ static lath_status open_arch(lath_model *m, const lath_model_options *opts, lath
         return st;
     }
     TRY(check_head(config, path, err));
+    TRY(check_quantized(config, path, err));
     arch_source src;
     TRY(open_weights(m, m->st.encoder_dir, opts, &src, err));
     return arch_open(d, config, path, &src, &m->arch, err);
@@ -118,6 +112,17 @@ static lath_status open_steps(lath_model *m, const lath_model_options *opts, lat
     return LATH_OK;
 }
 
+static lath_status open_inference(lath_model *m, lath_error *err)
+{
+    const char *path;
+    TRY(join(&m->mem, m->path, "inference_config.json", &path, err));
+    TRY(inference_config_load(&m->mem, path, &m->inference, err));
+    if (m->inference.eos_token_id >= m->arch.dims.vocab_size)
+        return err_set(err, LATH_ERR_FORMAT, "%s: eos_token_id %d is no token of a vocabulary of %d", path,
+                       m->inference.eos_token_id, m->arch.dims.vocab_size);
+    return LATH_OK;
+}
+
 static lath_status open_tokenizer(lath_model *m, lath_error *err)
 {
     TRY(tok_open_dir(&m->rt->alloc, m->st.encoder_dir, &m->tokenizer.tok, err));
@@ -126,6 +131,8 @@ static lath_status open_tokenizer(lath_model *m, lath_error *err)
     int64_t window = m->st.max_seq_length;
     if (!window) TRY(st_tokenizer_window(&m->mem, m->st.encoder_dir, &window, err));
     int64_t most = m->arch.dims.max_positions;
+    const int64_t rope = m->inference.rope_table_max_seq_len;
+    if (rope && rope < most) most = rope;
     m->max_tokens = (int32_t)(window && window < most ? window : most);
     if (m->max_tokens <= tok_n_template(m->tokenizer.tok))
         return err_set(err, LATH_ERR_FORMAT, "%s: a window of %d tokens leaves no room for text", m->path,
@@ -147,6 +154,7 @@ static lath_status open_all(lath_model *m, const char *path, const lath_model_op
     TRY(st_config_load(&m->mem, m->path, &m->st, err));
     TRY(open_arch(m, opts, err));
     TRY(open_steps(m, opts, err));
+    TRY(open_inference(m, err));
     return open_tokenizer(m, err);
 }
 
@@ -170,6 +178,7 @@ lath_status lath_model_open(lath_runtime *rt, const char *path, const lath_model
     if (!m) return err_nomem(err, sizeof(*m));
     m->rt = rt;
     arena_init(&m->mem, &rt->alloc);
+    pthread_mutex_init(&m->listing, NULL);
     lath_status st = open_all(m, path, opts, err);
     if (st != LATH_OK)
         lath_model_close(m);
@@ -182,17 +191,17 @@ void lath_model_close(lath_model *model)
 {
     if (!model) return;
     tok_close(model->tokenizer.tok);
-    for (int32_t i = 0; i < model->n_files; i++) safetensors_close(model->files[i].st);
+    for (int32_t i = 0; i < model->n_sources; i++) weights_close(model->sources[i]);
+    pthread_mutex_destroy(&model->listing);
     arena_deinit(&model->mem);
     alloc_release(&model->rt->alloc, model, sizeof(*model));
 }
 
 const char *lath_model_file_at(const lath_model *model, const void *address)
 {
-    for (int32_t i = 0; i < model->n_files; i++) {
-        const file_map *f = safetensors_file(model->files[i].st);
-        if (f->mode == FILE_MAP && (const uint8_t *)address >= f->data && (const uint8_t *)address < f->data + f->size)
-            return f->path;
+    for (int32_t i = 0; i < model->n_sources; i++) {
+        const char *path = weights_file_at(model->sources[i], address);
+        if (path) return path;
     }
     return NULL;
 }

@@ -6,18 +6,19 @@
 #include "base/hash.h"
 #include "engine/engine.h"
 
-/* The dtype of most bytes of the tensors in use. */
+/* Sizes, and the dtype of most bytes of the tensors in use. */
 static void count_tensors(const lath_model *m, lath_model_info *info)
 {
     uint64_t bytes[DTYPE_COUNT] = {0};
-    for (int32_t f = 0; f < m->n_files; f++) {
-        const safetensors *st = m->files[f].st;
-        info->file_bytes += safetensors_file(st)->size;
-        info->private_bytes += safetensors_private_bytes(st);
-        for (int32_t i = 0; i < safetensors_count(st); i++) {
-            const tensor *t = safetensors_at(st, i);
+    for (int32_t f = 0; f < m->n_sources; f++) {
+        const weights *w = m->sources[f];
+        info->file_bytes += weights_file_bytes(w);
+        info->private_bytes += weights_private_bytes(w);
+        for (int32_t i = 0; i < weights_count(w); i++) {
+            bool used;
+            const tensor *t = weights_at(w, i, &used);
             info->n_tensors++;
-            if (!m->files[f].used[i]) {
+            if (!used) {
                 info->n_unused++;
                 continue;
             }
@@ -56,24 +57,41 @@ lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, 
         .private_bytes = model->mem.total + tok_private_bytes(model->tokenizer.tok) + sizeof(*model),
         .batch_bytes = embed_batch_bytes(model),
         .n_prompts = model->st.n_prompts,
+        .eos_token_id = model->inference.eos_token_id,
+        .rope_table_max_seq_len = model->inference.rope_table_max_seq_len,
+        .gpu_max_seq_len = model->inference.gpu_max_seq_len,
         .default_prompt = model->st.default_prompt,
     };
+    pthread_mutex_lock(&((lath_model *)model)->listing);
     count_tensors(model, info);
+    pthread_mutex_unlock(&((lath_model *)model)->listing);
     return model_fingerprint(model, info->fingerprint, err);
+}
+
+/* What is bound is open since the model is; the shards that nothing uses are opened for the first listing. */
+static lath_status open_for_listing(const lath_model *model, weights *w, lath_error *err)
+{
+    pthread_mutex_t *m = &((lath_model *)model)->listing;
+    pthread_mutex_lock(m);
+    lath_status st = weights_open_all(w, err);
+    pthread_mutex_unlock(m);
+    return st;
 }
 
 lath_status lath_model_get_tensor(const lath_model *model, int32_t i, lath_tensor_info *out, lath_error *err)
 {
     err_clear(err);
     if (!model || !out) return err_set(err, LATH_ERR_USAGE, "lath_model_get_tensor: an argument is missing");
-    for (int32_t f = 0, at = i; f < model->n_files && at >= 0; f++) {
-        const safetensors *st = model->files[f].st;
-        if (at >= safetensors_count(st)) {
-            at -= safetensors_count(st);
+    for (int32_t f = 0, at = i; f < model->n_sources && at >= 0; f++) {
+        weights *w = model->sources[f];
+        bool used;
+        if (at >= weights_count(w)) {
+            at -= weights_count(w);
             continue;
         }
-        const tensor *t = safetensors_at(st, at);
-        *out = (lath_tensor_info){t->name, dtype_name(t->type), t->rank, t->dim, t->bytes, model->files[f].used[at]};
+        TRY(open_for_listing(model, w, err));
+        const tensor *t = weights_at(w, at, &used);
+        *out = (lath_tensor_info){t->name, dtype_name(t->type), t->rank, t->dim, t->bytes, used};
         return LATH_OK;
     }
     return err_set(err, LATH_ERR_USAGE, "tensor %d: no such tensor", i);
@@ -116,6 +134,17 @@ static void mix_weights(hash128 *h, const file_map *f)
     for (size_t i = 0; i < SAMPLES; i++) mix(h, f->data + HEAD_BYTES + i * step, SAMPLE_BYTES);
 }
 
+/* Only the files that results depend on: those, and no others, are open in every model of this directory. */
+static void mix_sources(hash128 *h, const lath_model *m)
+{
+    for (int32_t s = 0; s < m->n_sources; s++) {
+        for (int32_t i = 0; i < weights_n_files(m->sources[s]); i++) {
+            const file_map *f = weights_file_in_use(m->sources[s], i);
+            if (f) mix_weights(h, f);
+        }
+    }
+}
+
 static lath_status mix_file(hash128 *h, buf *path, buf *text, const char *dir, const char *name, lath_error *err)
 {
     file_join(path, dir, name);
@@ -131,8 +160,8 @@ lath_status model_fingerprint(const lath_model *m, uint64_t out[2], lath_error *
 {
     static const char *const encoder_files[] = {"config.json", "tokenizer.json", "vocab.txt", "tokenizer_config.json",
                                                 "sentence_bert_config.json"};
-    static const char *const root_files[] = {"modules.json", "config_sentence_transformers.json",
-                                             "1_Pooling/config.json"};
+    static const char *const root_files[] = {"modules.json", "inference_config.json",
+                                             "config_sentence_transformers.json", "1_Pooling/config.json"};
     hash128 h = {1, 2};
     buf path, text;
     buf_init(&path, &m->rt->alloc, 1 << 16);
@@ -142,7 +171,7 @@ lath_status model_fingerprint(const lath_model *m, uint64_t out[2], lath_error *
         st = mix_file(&h, &path, &text, m->st.encoder_dir, encoder_files[i], err);
     for (size_t i = 0; st == LATH_OK && i < sizeof(root_files) / sizeof(root_files[0]); i++)
         st = mix_file(&h, &path, &text, m->path, root_files[i], err);
-    for (int32_t f = 0; st == LATH_OK && f < m->n_files; f++) mix_weights(&h, safetensors_file(m->files[f].st));
+    if (st == LATH_OK) mix_sources(&h, m);
     for (int32_t i = 0; st == LATH_OK && i < m->st.n_steps; i++)
         mix(&h, &m->st.steps[i].kind, sizeof(m->st.steps[i].kind));
     out[0] = h.lo;

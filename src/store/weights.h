@@ -4,8 +4,8 @@
  * names. Everything above asks it by tensor name and does not see which file a tensor is in.
  *
  * A shard is opened (mapped) when the first tensor of it is asked for, and kept. Refused, naming file and field: an index
- * whose weight_map leaves the directory (absolute paths, "..", a slash), a shard that is missing, empty, or has not the
- * tensor that the index says; one tensor in two shards. Links inside the directory are followed (hub caches are made of
+ * whose weight_map leaves the directory (absolute paths, "..", a slash), a shard that is missing, empty, or has other
+ * tensors than the index says; so one tensor in two shards, too. Links inside the directory are followed (hub caches are made of
  * links).
  */
 #ifndef LATH_STORE_WEIGHTS_H
@@ -33,8 +33,11 @@ void weights_mark_used(weights *w, const tensor *t);
 
 /* Opens every shard: for listings. */
 lath_status weights_open_all(weights *w, lath_error *err);
-/* Tensor i of 0 .. count - 1, file by file in offset order; all shards are open. */
+/* Tensor i of 0 .. count - 1, file by file in offset order; NULL while its shard is closed (then it is not used). */
 const tensor *weights_at(const weights *w, int32_t i, bool *used);
+/* The files, in that order; file i when a tensor of it is used, else NULL. */
+int32_t weights_n_files(const weights *w);
+const file_map *weights_file_in_use(const weights *w, int32_t i);
 /* Bytes of all files (of the directory's entries: no shard is opened for it); bytes held beside them. */
 uint64_t weights_file_bytes(const weights *w);
 size_t weights_private_bytes(const weights *w);

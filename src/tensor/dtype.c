@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * dtype.c: the element type table (dtype.def) and the exact conversions of half and bfloat16 to f32.
+ * dtype.c: the element type table (dtype.def) and the exact conversions of half, bfloat16 and 8-bit floats to f32.
  *
  * binary16 is IEEE 754-2008 3.6: 1 sign, 5 exponent (bias 15), 10 fraction bits; bfloat16 is the upper half of a
- * binary32. Weight bytes come from files at any alignment, so every element is read through memcpy. */
+ * binary32. E4M3 and E5M2 are those of "OCP 8-bit Floating Point Specification (OFP8)" 1.0. Weight bytes come from files at any alignment, so every element is read through memcpy. */
 #include "tensor/tensor.h"
 
 #include <stdio.h>
@@ -22,6 +22,11 @@ const char *dtype_name(dtype t) { return (unsigned)t < DTYPE_COUNT ? dtype_table
 size_t dtype_size(dtype t) { return (unsigned)t < DTYPE_COUNT ? dtype_table[t].bytes : 0; }
 
 bool dtype_is_float(dtype t) { return (unsigned)t < DTYPE_COUNT && dtype_table[t].is_float; }
+
+bool dtype_is_weight(dtype t)
+{
+    return t == DTYPE_F32 || t == DTYPE_F16 || t == DTYPE_BF16 || t == DTYPE_F8_E4M3 || t == DTYPE_F8_E5M2;
+}
 
 bool dtype_parse(const char *name, size_t n, dtype *out)
 {
@@ -52,6 +57,16 @@ float half_to_f32(uint16_t bits)
     return v.f;
 }
 
+float f8_e5m2_to_f32(uint8_t bits) { return half_to_f32((uint16_t)(bits << 8)); }
+
+/* Put into the fields of a half, exponent and fraction are those of value * 2^-8: 15 is the bias of a half, 7 that of E4M3. Subnormals too. */
+float f8_e4m3_to_f32(uint8_t bits)
+{
+    const uint32_t sign = (uint32_t)(bits & 0x80u) << 8, rest = bits & 0x7fu;
+    if (rest == 0x7f) return half_to_f32((uint16_t)(sign | 0x7e00u));
+    return half_to_f32((uint16_t)(sign | rest << 7)) * 256.0f;
+}
+
 void dtype_to_f32(dtype t, const void *src, size_t n, float *dst)
 {
     const unsigned char *p = src;
@@ -70,6 +85,12 @@ void dtype_to_f32(dtype t, const void *src, size_t n, float *dst)
             memcpy(&h, p + 2 * i, 2);
             dst[i] = bf16_to_f32(h);
         }
+        break;
+    case DTYPE_F8_E4M3:
+        for (size_t i = 0; i < n; i++) dst[i] = f8_e4m3_to_f32(p[i]);
+        break;
+    case DTYPE_F8_E5M2:
+        for (size_t i = 0; i < n; i++) dst[i] = f8_e5m2_to_f32(p[i]);
         break;
     default: memset(dst, 0, n * sizeof(float)); break; /* callers check the type; defined bytes all the same */
     }

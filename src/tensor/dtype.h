@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * dtype.h: element types and the one conversion of half and bfloat16 to f32. */
+ * dtype.h: element types and the one conversion of half, bfloat16 and the two 8-bit floats to f32. */
 #ifndef LATH_TENSOR_DTYPE_H
 #define LATH_TENSOR_DTYPE_H
 
@@ -17,6 +17,8 @@ typedef enum dtype {
 const char *dtype_name(dtype t);
 size_t dtype_size(dtype t);
 bool dtype_is_float(dtype t);
+/* dtype_to_f32 and the kernels read it: F32, F16, BF16, F8_E4M3, F8_E5M2. */
+bool dtype_is_weight(dtype t);
 /* By its safetensors name (length n); false when unknown. */
 bool dtype_parse(const char *name, size_t n, dtype *out);
 
@@ -30,7 +32,10 @@ static inline float bf16_to_f32(uint16_t bits)
     } v = {(uint32_t)bits << 16};
     return v.f;
 }
-/* n elements of type F32, F16 or BF16 at src (any alignment) to f32. */
+/* The 8-bit floats of the OCP (2023): E4M3 has no infinity and NaN at 0x7F and 0xFF only, E5M2 is a half cut to its upper byte. Exact. */
+float f8_e4m3_to_f32(uint8_t bits);
+float f8_e5m2_to_f32(uint8_t bits);
+/* n elements of a type that dtype_is_weight at src (any alignment) to f32. */
 void dtype_to_f32(dtype t, const void *src, size_t n, float *dst);
 
 #endif

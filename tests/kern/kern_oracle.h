@@ -56,12 +56,23 @@ static inline float *oracle_floats(int64_t n)
     return p;
 }
 
+/* A code of the 8-bit type near f, cut (small values become subnormals or 0), never NaN or infinite. */
+static inline uint8_t oracle_f8(dtype type, float f)
+{
+    const int bits = type == DTYPE_F8_E4M3 ? 3 : 2, bias = type == DTYPE_F8_E4M3 ? 7 : 15;
+    int e;
+    const double m = frexp(fabs((double)f), &e); /* in [0.5, 1) */
+    const int field = e - 1 + bias, one = 1 << bits;
+    const int code = field > 0 ? field * one + (int)(m * 2 * one) - one : (int)ldexp(m, e - 1 + bias + bits);
+    return (uint8_t)((f < 0 ? 0x80 : 0) | code);
+}
+
 /* n bytes of elements at an odd address inside *base (freed by the caller), values in [-scale, scale], never
  * infinite. */
 static inline unsigned char *oracle_elements(oracle_rng *r, dtype type, int64_t n, float scale, int shift,
                                              unsigned char **base)
 {
-    size_t size = type == DTYPE_F32 ? 4 : 2;
+    size_t size = dtype_size(type);
     *base = malloc((size_t)n * size + 8);
     assert_non_null(*base);
     unsigned char *p = *base + shift;
@@ -76,13 +87,15 @@ static inline unsigned char *oracle_elements(oracle_rng *r, dtype type, int64_t 
         }
         if (type == DTYPE_F32)
             memcpy(p + 4 * i, &f, 4);
-        else
+        else if (size == 2)
             memcpy(p + 2 * i, &h, 2);
+        else
+            p[i] = oracle_f8(type, f);
     }
     return p;
 }
 
-/* Element i of F32, F16 or BF16 bytes (IEEE 754 3.4). */
+/* Element i of F32, F16 or BF16 bytes (IEEE 754 3.4), F8_E4M3 or F8_E5M2 (OCP 8-bit floats, 5.1). */
 static inline double oracle_element(dtype type, const unsigned char *p, int64_t i)
 {
     float f;
@@ -91,9 +104,18 @@ static inline double oracle_element(dtype type, const unsigned char *p, int64_t 
         memcpy(&f, p + 4 * i, 4);
         return f;
     }
-    memcpy(&h, p + 2 * i, 2);
-    int bits = type == DTYPE_F16 ? 10 : 7, bias = type == DTYPE_F16 ? 15 : 127;
-    int top = type == DTYPE_F16 ? 31 : 255, e = h >> bits & top, m = h & ((1 << bits) - 1);
+    if (type == DTYPE_F8_E4M3) {
+        const int e = p[i] >> 3 & 15, m = p[i] & 7;
+        const double v = (p[i] & 0x7f) == 0x7f ? (double)NAN : e ? ldexp(m + 8, e - 10) : ldexp(m, -9);
+        return p[i] & 0x80 ? -v : v;
+    }
+    if (type == DTYPE_F8_E5M2)
+        h = (uint16_t)(p[i] << 8); /* the upper byte of a half */
+    else
+        memcpy(&h, p + 2 * i, 2);
+    const bool half = type != DTYPE_BF16;
+    int bits = half ? 10 : 7, bias = half ? 15 : 127;
+    int top = half ? 31 : 255, e = h >> bits & top, m = h & ((1 << bits) - 1);
     double sign = h & 0x8000 ? -1.0 : 1.0;
     if (e == top) return m ? (double)NAN : sign * (double)INFINITY;
     return sign * (e ? ldexp(m + (1 << bits), e - bias - bits) : ldexp(m, 1 - bias - bits));

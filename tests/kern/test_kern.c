@@ -36,7 +36,7 @@ static void check_value(check *c, float got, double want, float ref, double scal
 static void linear_case(check *c, int64_t k, int64_t rows, int64_t panels, int32_t last_lanes)
 {
     oracle_rng *r = &c->rng;
-    const dtype type = (dtype)rng_int(r, DTYPE_F32, DTYPE_BF16);
+    const dtype type = (dtype)rng_int(r, DTYPE_F32, DTYPE_F8_E5M2);
     const kern_fn fn = (kern_fn)rng_int(r, 0, KERN_FN_COUNT - 1);
     const int64_t total = rows + rng_int(r, 0, 3), n0 = rng_int(r, 0, total - rows), n1 = n0 + rows;
     const int64_t p0 = rng_int(r, 0, 1), p1 = p0 + panels, row_elements = k + rng_int(r, 0, 3);
@@ -374,7 +374,7 @@ static void gather_case(check *c, int64_t d, int32_t n_lanes, int32_t n_sources)
     const float scale = d % 2 ? 1.0f : 19.59592f;
     WHERE(c, "gather %s d=%d lanes=%d sources=%d", c->t->isa, (int)d, n_lanes, n_sources);
     for (int s = 0; s < n_sources; s++) {
-        const dtype type = (dtype)rng_int(&c->rng, DTYPE_F32, DTYPE_BF16);
+        const dtype type = (dtype)rng_int(&c->rng, DTYPE_F32, DTYPE_F8_E5M2);
         src[s] = (kern_gather_source){
             oracle_elements(&c->rng, type, 21 * d, 3.0f, (int)rng_int(&c->rng, 0, 3), &base[s]), type, index[s]};
         for (int lane = 0; lane < 16; lane++)
@@ -397,8 +397,31 @@ static void gather_case(check *c, int64_t d, int32_t n_lanes, int32_t n_sources)
     c->cases++;
 }
 
+/* Every code of the 8-bit types; NaN and infinities must arrive. */
+static void gather_codes(check *c, dtype type)
+{
+    unsigned char codes[257];
+    const int32_t index[16] = {0};
+    float *y = oracle_floats(256 * 16);
+    const kern_gather_source src = {codes + 1, type, index};
+    WHERE(c, "gather %s all codes of %s", c->t->isa, dtype_name(type));
+    for (int i = 0; i < 256; i++) codes[1 + i] = (unsigned char)i;
+    c->t->gather(&(kern_gather_args){&src, 1, 16, 256, 1.0f, y});
+    for (int f = 0; f < 256; f++) {
+        const double want = oracle_element(type, codes + 1, f);
+        for (int lane = 0; lane < 16; lane++) {
+            const double got = (double)y[f * 16 + lane];
+            if (isnan(want) ? !isnan(got) : got != want) fail_msg("%s: code %02x gives %g", c->where, f, got);
+        }
+    }
+    free(y);
+    c->cases++;
+}
+
 static void check_gather(check *c)
 {
+    gather_codes(c, DTYPE_F8_E4M3);
+    gather_codes(c, DTYPE_F8_E5M2);
     for (int64_t d = 1; d <= 70; d++) gather_case(c, d, 1 + (int32_t)(d % 16), 1 + (int32_t)(d % 3));
     for (int32_t lanes = 1; lanes <= 16; lanes++) gather_case(c, 384, lanes, 3);
 }
@@ -558,12 +581,14 @@ static void check_dot_rows(check *c)
 
 static void check_first_nonfinite(check *c)
 {
-    static const uint32_t bad[3][4] = {{0x7f800000, 0xff800000, 0x7fc00000, 0xff800001},
-                                       {0x7c00, 0xfc00, 0x7e00, 0xfc01},
-                                       {0x7f80, 0xff80, 0x7fc0, 0xff81}};
-    static const uint32_t largest[3] = {0xff7fffff, 0xfbff, 0xff7f};
+    static const uint32_t bad[][4] = {{0x7f800000, 0xff800000, 0x7fc00000, 0xff800001},
+                                      {0x7c00, 0xfc00, 0x7e00, 0xfc01},
+                                      {0x7f80, 0xff80, 0x7fc0, 0xff81},
+                                      {0x7f, 0xff, 0x7f, 0xff},
+                                      {0x7c, 0xfc, 0x7d, 0xff}};
+    static const uint32_t largest[] = {0xff7fffff, 0xfbff, 0xff7f, 0xfe, 0xfb};
     for (int64_t n = 0; n <= 150; n += 1 + n / 16) {
-        for (int type = DTYPE_F32; type <= DTYPE_BF16; type++) {
+        for (int type = DTYPE_F32; type <= DTYPE_F8_E5M2; type++) {
             const size_t size = dtype_size((dtype)type);
             WHERE(c, "first_nonfinite %s %s n=%d", c->t->isa, dtype_name((dtype)type), (int)n);
             unsigned char *p = malloc((size_t)n * size + 8), *x = p + rng_int(&c->rng, 0, 3);

@@ -83,7 +83,7 @@ static void linear_bits(const kern_table *t, dtype type, int64_t k, int64_t rows
 
 static void run_linear(const kern_table *t)
 {
-    for (int type = DTYPE_F32; type <= DTYPE_BF16; type++) {
+    for (int type = DTYPE_F32; type <= DTYPE_F8_E5M2; type++) {
         linear_bits(t, (dtype)type, 37, 29, 45, KERN_FN_NONE);
         linear_bits(t, (dtype)type, 384, 40, 37, KERN_FN_GELU);
         linear_bits(t, (dtype)type, 700, 23, 70, KERN_FN_TANH);

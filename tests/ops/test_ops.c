@@ -47,7 +47,8 @@ static float *rnd_floats(env *e, int64_t n, float scale)
     return p;
 }
 
-/* A tensor of f32 values that fit `type` exactly (multiples of 1/64 below 2), at an odd address. */
+/* A tensor of f32 values that fit `type` exactly (multiples of 1/64 below 2; others for 8-bit types), at an odd
+ * address. */
 static tensor *make_tensor(env *e, const char *name, dtype type, int64_t rows, int64_t cols, float *values)
 {
     tensor *t = arena_zero(&e->mem, sizeof(*t));
@@ -65,8 +66,12 @@ static tensor *make_tensor(env *e, const char *name, dtype type, int64_t rows, i
                    (values[i] == 0 ? 0 : (uint16_t)((((u >> 23 & 255) - 112) << 10) | (u >> 13 & 0x3FF)));
         if (type == DTYPE_F32)
             memcpy(bytes + 4 * i, &u, 4);
-        else
+        else if (size == 2)
             memcpy(bytes + 2 * i, &half, 2);
+        if (size == 1) { /* any code below 2 */
+            bytes[i] = (unsigned char)((u >> 24 & 0x80) | (u >> 17 & 0x3F));
+            dtype_to_f32(type, bytes + i, 1, &values[i]);
+        }
         if (type == DTYPE_BF16) { /* 8 bits of fraction are fewer than 1/64 below 2 may need */
             u = (uint32_t)half << 16;
             memcpy(&values[i], &u, 4);
@@ -154,7 +159,7 @@ static void close_to(const char *what, float got, double want, double tolerance)
 
 static void case_gather(env *e, const shape *s)
 {
-    static const dtype types[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16};
+    static const dtype types[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_F8_E4M3, DTYPE_F8_E5M2};
     enum { ROWS = 11 };
     for (int32_t n = 1; n <= 3; n++) {
         op_gather_source sources[3];
@@ -165,7 +170,7 @@ static void case_gather(env *e, const shape *s)
             index[k] = rising(e, s->n_tok);
             for (int64_t t = 0; t < s->n_tok; t++) index[k][t] = (int32_t)((t * (k + 3) + k) % ROWS);
             sources[k] =
-                (op_gather_source){make_weight(e, "table", types[(k + n) % 3], ROWS, s->d, values[k]), index[k]};
+                (op_gather_source){make_weight(e, "table", types[(k + n + s->d) % 5], ROWS, s->d, values[k]), index[k]};
         }
         view y = make_view(e, s->n_tok, s->d);
         const op_gather g = {sources, n, 1.0f, y};
@@ -243,7 +248,7 @@ static void check_linear(const char *what, const float *x, int64_t k, const floa
  * with and without bias. */
 static void case_linear(env *e, const shape *s)
 {
-    static const dtype types[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16};
+    static const dtype types[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_F8_E4M3, DTYPE_F8_E5M2};
     static const int64_t widths[] = {1, 5, 37, 64};
     float *x_rows;
     view x = rnd_view(e, s->n_tok, s->d, 1, &x_rows);
@@ -256,7 +261,7 @@ static void case_linear(env *e, const shape *s)
             int64_t rows = widths[(i + p) % 4];
             w[p] = rnd_floats(e, rows * s->d, 0.5f);
             bias[p] = (i + p) % 2 ? rnd_floats(e, rows, 1) : NULL;
-            parts[p] = (op_linear){.w = make_weight(e, "linear", types[(i + 2 * p) % 3], rows, s->d, w[p]),
+            parts[p] = (op_linear){.w = make_weight(e, "linear", types[(i + 2 * p + s->d) % 5], rows, s->d, w[p]),
                                    .bias = {bias[p], bias[p] ? rows : 0},
                                    .fn = (kern_fn)((i + p) % KERN_FN_COUNT),
                                    .y = p == 1 ? e->ops->slice(wide, 3, rows) : make_view(e, s->n_tok, rows)};
@@ -699,14 +704,19 @@ static void set_element(tensor *t, int64_t i, uint32_t f32_bits)
     uint16_t half = (uint16_t)(f32_bits >> 16); /* BF16; NaN and infinity of F16 have their own pattern */
     if (t->type == DTYPE_F16 && f32_bits)
         half = f32_bits == 0x7F800000 ? 0x7C00 : f32_bits == 0xFF800000 ? 0xFC00 : 0x7E01;
-    if (t->type == DTYPE_F32)
+    if (t->type == DTYPE_F8_E5M2 && f32_bits)
+        half = f32_bits == 0x7F800000 ? 0x7C : f32_bits == 0xFF800000 ? 0xFC : 0x7D;
+    if (t->type == DTYPE_F8_E4M3 && f32_bits) half = f32_bits >> 31 ? 0xFF : 0x7F;
+    if (dtype_size(t->type) == 1)
+        memcpy((char *)t->data + i, &half, 1);
+    else if (t->type == DTYPE_F32)
         memcpy((char *)t->data + 4 * i, &f32_bits, 4);
     else
         memcpy((char *)t->data + 2 * i, &half, 2);
 }
 
 static const uint32_t bad_bits[] = {0x7FC00000, 0x7F800000, 0xFF800000, 0xFFC00001, 0x7FA00000};
-static const dtype float_types[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16};
+static const dtype float_types[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_F8_E4M3, DTYPE_F8_E5M2};
 
 static void test_finite_matrix(void **state)
 {
@@ -715,7 +725,7 @@ static void test_finite_matrix(void **state)
     (void)state;
     kern_table_init(&kern, KERN_ISA_AMX);
     for (int32_t threads = 1; threads <= 3; threads++) {
-        for (size_t type = 0; type < 3; type++) {
+        for (size_t type = 0; type < sizeof(float_types) / sizeof(float_types[0]); type++) {
             for (size_t bad = 0; bad < sizeof(bad_bits) / sizeof(bad_bits[0]); bad++) {
                 env_open(&e, backend_cpu(), &kern, threads);
                 float *rows, *values = rnd_floats(&e, 700 * 401, 1);
@@ -753,7 +763,7 @@ static void test_finite_rows(void **state)
     (void)state;
     kern_table_init(&kern, KERN_ISA_AMX);
     for (int32_t threads = 1; threads <= 2; threads++) {
-        for (size_t type = 0; type < 3; type++) {
+        for (size_t type = 0; type < sizeof(float_types) / sizeof(float_types[0]); type++) {
             for (size_t bad = 0; bad < sizeof(bad_bits) / sizeof(bad_bits[0]); bad++) {
                 env_open(&e, backend_cpu(), &kern, threads);
                 weight *word = make_weight(&e, "word", DTYPE_F32, 40, 7, rnd_floats(&e, 40 * 7, 1)),
@@ -792,7 +802,7 @@ static void test_vec(void **state)
     (void)state;
     kern_table_init(&kern, KERN_ISA_REF);
     env_open(&e, backend_cpu(), &kern, 1);
-    for (size_t type = 0; type < 3; type++) {
+    for (size_t type = 0; type < sizeof(float_types) / sizeof(float_types[0]); type++) {
         float *values = rnd_floats(&e, 21, 1);
         tensor *t = make_tensor(&e, "bias", float_types[type], 1, 21, values); /* at an odd address: a copy */
         assert_ok(vec_init(&v, &e.mem, t, "w.safetensors", 0, t->count, &e.err), e.err);

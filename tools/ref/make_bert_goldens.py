@@ -19,13 +19,13 @@ import refcommon
 refcommon.offline()
 
 import torch  # noqa: E402
-from safetensors.torch import save_file  # noqa: E402
 from tokenizers import Tokenizer  # noqa: E402
 
 import wordpiece  # noqa: E402
 from tiny_tokenizers import vocabulary  # noqa: E402
 from st_goldens import (  # noqa: E402
-    PROMPTED, ST_PROMPTS, Dense, Directory, Random, check_loaded, legacy, load, record, run, write_modules)
+    PROMPTED, ST_PROMPTS, Dense, Directory, Random, check_loaded, legacy, load, record, run, write_modules,
+    write_weights)
 
 OUT = refcommon.GOLDEN / "bert"
 
@@ -45,6 +45,8 @@ class Case(Directory):
     types: int = 2
     eps: float = 1e-12
     dtype: str = "float32"
+    f8: str = ""  # 8-bit float type of the file's matrices: config.json states `dtype`, in which vectors are
+    shard_bytes: int = 0  # sharded as save_pretrained does it, this many bytes a file at most; 0: one file
     model_max_length: float = 512  # tokenizer_config.json
     baked: tuple[int, int] | None = None  # truncation and fixed padding written into tokenizer.json
     cased: bool = False
@@ -65,6 +67,13 @@ CASES = [
          pooling=legacy("mean_tokens"), normalize=True, vocab=220),
     Case("bf16", hidden=44, heads=2, inter=95, layers=1, dtype="bfloat16", pooling=legacy("mean_tokens"), normalize=True,
          vocab=260, notes=("The reference computes in float32 on the bfloat16 weights.",)),
+    Case("f8_e4m3", hidden=30, heads=3, inter=37, dtype="bfloat16", f8="float8_e4m3fn", pooling=legacy("mean_tokens"),
+         normalize=True, notes=("The reference computes in float32 on the float8 weights.",)),
+    Case("f8_e5m2_sharded", hidden=28, heads=2, inter=43, f8="float8_e5m2", shard_bytes=6000,
+         pooling=legacy("cls_token"), normalize=True,
+         notes=("The reference computes in float32 on the float8 weights.",)),
+    Case("sharded", hidden=26, heads=2, inter=39, layers=3, bert_prefix=True, shard_bytes=20000,
+         pooling=legacy("mean_tokens"), normalize=True),
     Case("bert_prefix_gamma", hidden=30, heads=1, inter=31, bert_prefix=True, pooling=legacy("cls_token"),
          normalize=True,
          notes=("The file also has the pooler and heads of pre-training (cls.*), which the reference ignores.",)),
@@ -212,11 +221,11 @@ def make(case: Case) -> int:
     at = OUT / case.name
     shutil.rmtree(at, ignore_errors=True)
     at.mkdir(parents=True)
-    tok, rand = tokenizer_of(case), Random(case.name, case.dtype)
+    tok, rand = tokenizer_of(case), Random(case.name, case.dtype, case.f8)
     write_tokenizer(case, tok, at)
     refcommon.write_json(at / "config.json", model_config(case, tok))
     weights = model_weights(case, rand)
-    save_file(file_weights(case, weights, rand), at / "model.safetensors", metadata={"format": "pt"})
+    write_weights(file_weights(case, weights, rand), at, case.shard_bytes)
     write_modules(case, rand, at)
 
     model, exact = load(at, torch.float32), load(at, torch.float64)

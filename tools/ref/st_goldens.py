@@ -19,6 +19,7 @@ refcommon.offline()
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
+from huggingface_hub import split_torch_state_dict_into_shards  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
 from sentence_transformers import SentenceTransformer  # noqa: E402
 from tokenizers import Tokenizer, normalizers  # noqa: E402
@@ -86,13 +87,13 @@ PROMPTED = tuple(
 class Random:
     """Seeded weights, in the order in which they are asked for."""
 
-    def __init__(self, name: str, dtype: str):
+    def __init__(self, name: str, dtype: str, matrices: str = ""):
         self.rng = np.random.Generator(np.random.PCG64(zlib.crc32(name.encode())))
-        self.dtype = getattr(torch, dtype)
+        self.dtype, self.matrices = getattr(torch, dtype), getattr(torch, matrices or dtype)
 
     def __call__(self, *shape: int, scale: float = 0.2, offset: float = 0.0) -> torch.Tensor:
         values = self.rng.standard_normal(shape, dtype=np.float32) * np.float32(scale) + np.float32(offset)
-        return torch.from_numpy(values).to(self.dtype)
+        return torch.from_numpy(values).to(self.matrices if len(shape) > 1 else self.dtype)
 
 
 MODULE_TYPES = {
@@ -104,6 +105,21 @@ MODULE_TYPES = {
         "Normalize": "sentence_transformers.base.modules.normalize.Normalize",
     },
 }
+
+
+def write_weights(weights: dict[str, torch.Tensor], at: Path, shard_bytes: int = 0) -> None:
+    """model.safetensors, or shards and their index as save_pretrained of transformers writes them."""
+    if not shard_bytes:
+        save_file(weights, at / "model.safetensors", metadata={"format": "pt"})
+        return
+    split = split_torch_state_dict_into_shards(weights, filename_pattern="model{suffix}.safetensors",
+                                               max_shard_size=shard_bytes)
+    for file, names in split.filename_to_tensors.items():
+        save_file({n: weights[n] for n in names}, at / file, metadata={"format": "pt"})
+    index = {"metadata": {"total_parameters": sum(w.numel() for w in weights.values())} | split.metadata,
+             "weight_map": split.tensor_to_filename}
+    text = json.dumps(index, indent=2, sort_keys=True) + "\n"
+    (at / "model.safetensors.index.json").write_text(text, encoding="utf-8")
 
 
 def write_modules(case, rand: Random, at: Path) -> None:

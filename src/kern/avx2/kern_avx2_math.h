@@ -15,6 +15,22 @@
 
 #define VEC_INLINE static inline __attribute__((always_inline))
 
+/* Eight elements of a weight type as f32; `type` is a constant where speed matters. The 8-bit floats go by way of half
+ * (dtype.c says how). */
+VEC_INLINE __m256 vec_load(const dtype type, const unsigned char *p)
+{
+    if (type == DTYPE_F32) return _mm256_castsi256_ps(_mm256_loadu_si256((const __m256i *)p));
+    if (type == DTYPE_F16) return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+    if (type == DTYPE_BF16)
+        return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16));
+    const __m128i bits = _mm_loadl_epi64((const __m128i *)p), high = _mm_unpacklo_epi8(_mm_setzero_si128(), bits);
+    if (type == DTYPE_F8_E5M2) return _mm256_cvtph_ps(high);
+    const __m128i rest = _mm_and_si128(_mm_srli_epi16(high, 1), _mm_set1_epi16(0x3f80));
+    const __m128i nan = _mm_and_si128(_mm_cmpeq_epi16(rest, _mm_set1_epi16(0x3f80)), _mm_set1_epi16(0x7e00));
+    const __m128i half = _mm_or_si128(_mm_or_si128(rest, nan), _mm_and_si128(high, _mm_set1_epi16((short)0x8000)));
+    return _mm256_mul_ps(_mm256_cvtph_ps(half), _mm256_set1_ps(256.0f));
+}
+
 VEC_INLINE __m256 vec_abs(__m256 x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
 
 /* c0 + c1 x + c2 x^2 ...: one Horner step, p * x + c. */

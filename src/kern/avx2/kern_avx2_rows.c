@@ -26,15 +26,6 @@ VEC_INLINE void transpose8(__m256 r[8])
     r[7] = _mm256_permute2f128_ps(u3, u7, 0x31);
 }
 
-/* Eight elements of type F32, F16 or BF16. */
-VEC_INLINE __m256 load_elements(dtype type, const unsigned char *p)
-{
-    if (type == DTYPE_F32) return _mm256_castsi256_ps(_mm256_loadu_si256((const __m256i *)p));
-    const __m128i h = _mm_loadu_si128((const __m128i *)p);
-    if (type == DTYPE_F16) return _mm256_cvtph_ps(h);
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
-}
-
 static const unsigned char *source_row(const kern_gather_source *s, int32_t lane, int64_t d)
 {
     return (const unsigned char *)s->table + (size_t)s->index[lane] * (size_t)d * dtype_size(s->type);
@@ -67,7 +58,7 @@ void kern_avx2_gather(const kern_gather_args *a)
                 for (int32_t s = 0; s < a->n_sources && lane0 + i < a->n_lanes; s++) {
                     const kern_gather_source *src = &a->sources[s];
                     const __m256 v =
-                        load_elements(src->type, source_row(src, lane0 + i, a->d) + (size_t)f * dtype_size(src->type));
+                        vec_load(src->type, source_row(src, lane0 + i, a->d) + (size_t)f * dtype_size(src->type));
                     r[i] = s ? _mm256_add_ps(r[i], v) : v;
                 }
             }
@@ -222,33 +213,42 @@ void kern_avx2_dot_rows(const float *q, const float *rows, int64_t n, int64_t d,
     for (; i < n; i++) dot_some(1, q, rows + i * d, d, out + i);
 }
 
-/* Number of leading bytes (a multiple of 128) whose elements are all finite. `exponent`: its bits, repeated over the
- * vector. */
-VEC_INLINE size_t finite_bytes(const bool wide, const unsigned char *p, size_t n, __m256i exponent)
+/* Number of leading bytes (a multiple of 128) whose elements of `size` bytes are all finite: no element has all bits of
+ * `pattern`, which is repeated over the vector. */
+VEC_INLINE size_t finite_bytes(const int size, const unsigned char *p, size_t n, __m256i pattern)
 {
     size_t i = 0;
     for (; i + 128 <= n; i += 128) {
         __m256i bad = _mm256_setzero_si256();
         for (size_t o = 0; o < 128; o += 32) {
-            const __m256i e = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)(p + i + o)), exponent);
-            bad = _mm256_or_si256(bad, wide ? _mm256_cmpeq_epi32(e, exponent) : _mm256_cmpeq_epi16(e, exponent));
+            const __m256i e = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)(p + i + o)), pattern);
+            bad = _mm256_or_si256(bad, size == 4   ? _mm256_cmpeq_epi32(e, pattern)
+                                       : size == 2 ? _mm256_cmpeq_epi16(e, pattern)
+                                                   : _mm256_cmpeq_epi8(e, pattern));
         }
         if (_mm256_movemask_epi8(bad)) break;
     }
     return i;
 }
 
+/* The exponent's bits; of E4M3 all but the sign. */
+static size_t leading_finite(dtype type, const unsigned char *p, size_t bytes)
+{
+    switch (type) {
+    case DTYPE_F32: return finite_bytes(4, p, bytes, _mm256_set1_epi32(0x7f800000));
+    case DTYPE_F16: return finite_bytes(2, p, bytes, _mm256_set1_epi16(0x7c00));
+    case DTYPE_BF16: return finite_bytes(2, p, bytes, _mm256_set1_epi16(0x7f80));
+    case DTYPE_F8_E4M3: return finite_bytes(1, p, bytes, _mm256_set1_epi8(0x7f));
+    case DTYPE_F8_E5M2: return finite_bytes(1, p, bytes, _mm256_set1_epi8(0x7c));
+    default: return 0;
+    }
+}
+
 int64_t kern_avx2_first_nonfinite(dtype type, const void *x, int64_t n)
 {
     const unsigned char *p = x;
-    const int64_t size = type == DTYPE_F32 ? 4 : 2;
-    const size_t bytes = (size_t)(n * size);
-    size_t ok;
-    if (type == DTYPE_F32)
-        ok = finite_bytes(true, p, bytes, _mm256_set1_epi32(0x7f800000));
-    else
-        ok = finite_bytes(false, p, bytes, _mm256_set1_epi16(type == DTYPE_F16 ? 0x7c00 : 0x7f80));
-    for (int64_t i = (int64_t)ok / size; i < n; i++) {
+    const int64_t size = (int64_t)dtype_size(type);
+    for (int64_t i = (int64_t)leading_finite(type, p, (size_t)(n * size)) / size; i < n; i++) {
         float v;
         dtype_to_f32(type, p + i * size, 1, &v);
         if (!(v - v == 0.0f)) return i;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * test_dtype.c: the type table, and half and bfloat16 to f32 over all 65536 bit patterns against IEEE 754's
- * definition (sign * 2^e * fraction). */
+ * test_dtype.c: the type table, half and bfloat16 to f32 over all 65536 bit patterns against IEEE 754's
+ * definition (sign * 2^e * fraction), and the 8-bit floats over all codes against what PyTorch makes of them. */
 #include <math.h>
 
+#include "f8_values.h"
 #include "support/test.h"
 #include "tensor/tensor.h"
 
@@ -62,6 +63,28 @@ static void test_bf16(void **state)
     assert_true(bf16_to_f32(0x3f80) == 1.0f && bf16_to_f32(0xc049) == -3.140625f && bf16_to_f32(0x0001) == 0x1p-133f);
 }
 
+static void check8(dtype t, float (*one)(uint8_t), const uint32_t want[256])
+{
+    uint8_t all[256];
+    float bulk[256];
+    for (int c = 0; c < 256; c++) all[c] = (uint8_t)c;
+    dtype_to_f32(t, all, 256, bulk);
+    for (int c = 0; c < 256; c++) {
+        const float v = one((uint8_t)c);
+        if (want[c] == F8_NAN ? !isnan(v) : bits_of(v) != want[c])
+            fail_msg("%s code %02x: got %08x, want %08x", dtype_name(t), c, bits_of(v), want[c]);
+        assert_int_equal(bits_of(bulk[c]), bits_of(v));
+    }
+}
+
+static void test_f8(void **state)
+{
+    (void)state;
+    check8(DTYPE_F8_E4M3, f8_e4m3_to_f32, f8_e4m3_values);
+    check8(DTYPE_F8_E5M2, f8_e5m2_to_f32, f8_e5m2_values);
+    assert_true(f8_e4m3_to_f32(0x7e) == 448.0f && f8_e5m2_to_f32(0x7b) == 57344.0f); /* the largest of the standard */
+}
+
 static void test_f32_copies_bits(void **state)
 {
     (void)state;
@@ -81,11 +104,13 @@ static void test_table(void **state)
         const char *name;
         dtype type;
         size_t bytes;
-        bool is_float;
-    } rows[] = {{"F32", DTYPE_F32, 4, true},  {"F16", DTYPE_F16, 2, true},        {"BF16", DTYPE_BF16, 2, true},
-                {"F64", DTYPE_F64, 8, true},  {"I64", DTYPE_I64, 8, false},       {"I32", DTYPE_I32, 4, false},
-                {"U8", DTYPE_U8, 1, false},   {"BOOL", DTYPE_BOOL, 1, false},     {"I16", DTYPE_I16, 2, false},
-                {"U16", DTYPE_U16, 2, false}, {"F8_E4M3", DTYPE_F8_E4M3, 1, true}};
+        bool is_float, is_weight;
+    } rows[] = {{"F32", DTYPE_F32, 4, true, true},         {"F16", DTYPE_F16, 2, true, true},
+                {"BF16", DTYPE_BF16, 2, true, true},       {"F64", DTYPE_F64, 8, true, false},
+                {"I64", DTYPE_I64, 8, false, false},       {"I32", DTYPE_I32, 4, false, false},
+                {"U8", DTYPE_U8, 1, false, false},         {"BOOL", DTYPE_BOOL, 1, false, false},
+                {"I16", DTYPE_I16, 2, false, false},       {"U16", DTYPE_U16, 2, false, false},
+                {"F8_E4M3", DTYPE_F8_E4M3, 1, true, true}, {"F8_E5M2", DTYPE_F8_E5M2, 1, true, true}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         dtype t = DTYPE_COUNT;
         assert_true(dtype_parse(rows[i].name, strlen(rows[i].name), &t));
@@ -93,6 +118,7 @@ static void test_table(void **state)
         assert_string_equal(dtype_name(t), rows[i].name);
         assert_int_equal(dtype_size(t), rows[i].bytes);
         assert_int_equal(dtype_is_float(t), rows[i].is_float);
+        assert_int_equal(dtype_is_weight(t), rows[i].is_weight);
     }
     dtype t = DTYPE_U8;
     assert_false(dtype_parse("F3", 2, &t));
@@ -101,6 +127,7 @@ static void test_table(void **state)
     assert_false(dtype_parse("", 0, &t));
     assert_true(dtype_parse("F32x", 3, &t)); /* the length counts */
     assert_int_equal(dtype_size(DTYPE_COUNT), 0);
+    assert_false(dtype_is_weight(DTYPE_COUNT));
     assert_string_equal(dtype_name(DTYPE_COUNT), "?");
 }
 
@@ -129,8 +156,8 @@ static void test_shape_text(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_half), cmocka_unit_test(test_bf16),
-                                       cmocka_unit_test(test_f32_copies_bits), cmocka_unit_test(test_table),
-                                       cmocka_unit_test(test_shape_text)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_half),  cmocka_unit_test(test_bf16),
+                                       cmocka_unit_test(test_f8),    cmocka_unit_test(test_f32_copies_bits),
+                                       cmocka_unit_test(test_table), cmocka_unit_test(test_shape_text)};
     return TEST_RUN(tests);
 }

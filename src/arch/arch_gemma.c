@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * arch_gemma.c: Gemma 3 text models (Gemma Team 2025), EmbeddingGemma among them, which looks both ways: norms before and behind each block, of
+ * 1 + weight; embeddings times sqrt(d_model); queries and keys normed head by head; most layers slide, and turn by angles of their own.
+ */
+#include <math.h>
+
+#include "arch/arch_decoder.h"
+
+/* Every `pattern`-th layer sees everything. */
+static bool pattern_slides(int64_t pattern, int32_t layer) { return (layer + 1) % pattern != 0; }
+
+static lath_status parse_layers(arch_model *m, const json_value *c, const char *name, lath_error *err)
+{
+    decoder_model *w = m->weights;
+    int64_t pattern = 6;
+    bool both_ways = false;
+    w->window = 4096; /* as the reference's default */
+    TRY(json_get_bool(c, "use_bidirectional_attention", name, &both_ways, err));
+    TRY(json_get_int(c, "sliding_window", name, 1, INT32_MAX, &w->window, err));
+    TRY(json_get_int(c, "sliding_window_pattern", name, 1, 1024, &pattern, err));
+    if (w->bidirectional) /* is_causal */
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: is_causal false is not supported for Gemma", name);
+    w->bidirectional = both_ways;
+    if (both_ways) w->window = w->window / 2 + 1; /* so many on each side, the token itself included */
+    return decoder_layer_kinds(m, c, name, pattern_slides, pattern, err);
+}
+
+static lath_status parse_ropes(arch_model *m, const json_value *c, const char *name, lath_error *err)
+{
+    decoder_model *w = m->weights;
+    const arch_rope_spec specs[DECODER_N_KINDS] = {
+        [DECODER_FULL] = {"full_attention", "rope_theta", true, 1e6, m->dims.head_dim, m->dims.max_positions},
+        [DECODER_SLIDING] = {"sliding_attention", "rope_local_base_freq", false, 1e4, m->dims.head_dim,
+                             m->dims.max_positions},
+    };
+    for (int k = 0; k < DECODER_N_KINDS; k++) TRY(arch_rope_parse(c, name, &specs[k], m->mem, &w->ropes[k], err));
+    return LATH_OK;
+}
+
+static lath_status parse_gemma3(arch_model *m, const json_value *c, const char *name, lath_error *err)
+{
+    decoder_model *w = m->weights;
+    bool bias = false;
+    double query_scalar = 256;
+    w->tied = true;
+    TRY(decoder_parse(m, c, name, "hidden_activation", 256, err));
+    TRY(json_get_bool(c, "attention_bias", name, &bias, err));
+    TRY(json_get_real(c, "query_pre_attn_scalar", name, &query_scalar, err));
+    if (!(query_scalar > 0) || isinf(query_scalar))
+        return err_set(err, LATH_ERR_FORMAT, "%s: query_pre_attn_scalar is out of range", name);
+    if (json_present(json_get(c, "attn_logit_softcapping")))
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: attn_logit_softcapping is not supported", name);
+    m->has = DECODER_POST_NORMS | DECODER_QK_NORM | (bias ? DECODER_QKV_BIAS | DECODER_O_BIAS : 0u);
+    w->norm_offset = 1;
+    w->embed_scale = (float)sqrt((double)m->dims.d_model);
+    w->attn_scale = 1 / sqrt(query_scalar);
+    TRY(parse_layers(m, c, name, err));
+    return parse_ropes(m, c, name, err);
+}
+
+extern const arch_desc arch_gemma3_text;
+const arch_desc arch_gemma3_text = DECODER_DESC("gemma3_text", parse_gemma3);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * arch_llama.c: Llama (Touvron et al. 2023), Mistral (Jiang et al. 2023: every layer slides), Qwen2 and Qwen3 (biases on queries, keys and
+ * values; norms of their heads instead), Qwen3-Embedding among them. What differs is which biases, norms and windows there are.
+ */
+#include <string.h>
+
+#include "arch/arch_decoder.h"
+
+static bool from_layer(int64_t first, int32_t layer) { return layer >= first; }
+
+/* "sliding_window" where it is in use; 0: none. */
+static lath_status parse_window(arch_model *m, const json_value *c, const char *name, bool in_use, int64_t first,
+                                lath_error *err)
+{
+    decoder_model *w = m->weights;
+    if (in_use) TRY(json_get_int(c, "sliding_window", name, 1, INT32_MAX, &w->window, err));
+    TRY(decoder_layer_kinds(m, c, name, from_layer, w->window ? first : INT32_MAX, err));
+    if (w->uses[DECODER_SLIDING] && w->bidirectional)
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: is_causal false with a sliding window is not supported", name);
+    return LATH_OK;
+}
+
+static lath_status parse_rope(arch_model *m, const json_value *c, const char *name, lath_error *err)
+{
+    decoder_model *w = m->weights;
+    const arch_rope_spec spec = {
+        .theta_key = "rope_theta",
+        .scaled = true,
+        .theta = 10000,
+        .head_dim = m->dims.head_dim,
+        .max_positions = m->dims.max_positions,
+    };
+    TRY(arch_rope_parse(c, name, &spec, m->mem, &w->ropes[DECODER_FULL], err));
+    w->ropes[DECODER_SLIDING] = w->ropes[DECODER_FULL];
+    w->one_rope = true;
+    return LATH_OK;
+}
+
+static lath_status parse_llama(arch_model *m, const json_value *c, const char *name, lath_error *err)
+{
+    bool attention_bias = false, mlp_bias = false;
+    TRY(decoder_parse(m, c, name, "hidden_act", 0, err));
+    TRY(json_get_bool(c, "attention_bias", name, &attention_bias, err));
+    TRY(json_get_bool(c, "mlp_bias", name, &mlp_bias, err));
+    m->has = DECODER_PRE_ONLY | (attention_bias ? DECODER_QKV_BIAS | DECODER_O_BIAS : 0u) |
+             (mlp_bias ? DECODER_MLP_BIAS : 0u);
+    TRY(parse_window(m, c, name, false, 0, err));
+    return parse_rope(m, c, name, err);
+}
+
+static lath_status parse_mistral(arch_model *m, const json_value *c, const char *name, lath_error *err)
+{
+    TRY(decoder_parse(m, c, name, "hidden_act", 0, err));
+    m->has = DECODER_PRE_ONLY;
+    TRY(parse_window(m, c, name, true, 0, err));
+    return parse_rope(m, c, name, err);
+}
+
+static lath_status parse_qwen(arch_model *m, const json_value *c, const char *name, int64_t head_dim, lath_error *err)
+{
+    bool slides = false;
+    int64_t first = 28; /* as the reference's default */
+    TRY(decoder_parse(m, c, name, "hidden_act", head_dim, err));
+    TRY(json_get_bool(c, "use_sliding_window", name, &slides, err));
+    TRY(json_get_int(c, "max_window_layers", name, 0, 1024, &first, err));
+    TRY(parse_window(m, c, name, slides, first, err));
+    return parse_rope(m, c, name, err);
+}
+
+static lath_status parse_qwen2(arch_model *m, const json_value *c, const char *name, lath_error *err)
+{
+    m->has = DECODER_PRE_ONLY | DECODER_QKV_BIAS;
+    return parse_qwen(m, c, name, 0, err);
+}
+
+static lath_status parse_qwen3(arch_model *m, const json_value *c, const char *name, lath_error *err)
+{
+    bool bias = false;
+    TRY(json_get_bool(c, "attention_bias", name, &bias, err));
+    m->has = DECODER_PRE_ONLY | DECODER_QK_NORM | (bias ? DECODER_QKV_BIAS | DECODER_O_BIAS : 0u);
+    return parse_qwen(m, c, name, 128, err);
+}
+
+extern const arch_desc arch_llama, arch_mistral, arch_qwen2, arch_qwen3;
+const arch_desc arch_llama = DECODER_DESC("llama", parse_llama);
+const arch_desc arch_mistral = DECODER_DESC("mistral", parse_mistral);
+const arch_desc arch_qwen2 = DECODER_DESC("qwen2", parse_qwen2);
+const arch_desc arch_qwen3 = DECODER_DESC("qwen3", parse_qwen3);

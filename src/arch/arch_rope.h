@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * arch_rope.h: the frequencies of rotary embeddings, as configurations describe them. Both forms are read: "rope_parameters"
+ * (by layer type or for all layers) and the older "rope_theta", "rope_scaling" and "partial_rotary_factor".
+ */
+#ifndef LATH_ARCH_ROPE_H
+#define LATH_ARCH_ROPE_H
+
+#include "base/json.h"
+#include "nn/nn.h"
+
+typedef struct arch_rope_spec {
+    const char
+        *layer_type; /* "full_attention", ...: the member of "rope_parameters"; NULL: models that tell none apart */
+    const char *theta_key; /* top-level key of the base: "rope_theta" */
+    bool scaled;           /* the older "rope_scaling" is about these layers */
+    double theta;          /* the base where the configuration has none */
+    int64_t head_dim;
+    int64_t max_positions; /* "max_position_embeddings" */
+} arch_rope_spec;
+
+/* Types: default, linear, llama3, yarn; dynamic, which is the default up to max_positions. Another one is LATH_ERR_UNSUPPORTED and named.
+ * The numbers are kept in `mem`. */
+lath_status arch_rope_parse(const json_value *config, const char *name, const arch_rope_spec *spec, arena *mem,
+                            nn_rope *out, lath_error *err);
+
+/* n_pairs frequencies theta^(-2 i / (2 n_pairs)) (Su et al. 2021, 3.2.2), unscaled. */
+lath_status arch_rope_init(arena *mem, double theta, int64_t n_pairs, nn_rope *out, lath_error *err);
+
+#endif
