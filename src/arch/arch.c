@@ -65,7 +65,6 @@ static lath_status lookup(const arch_source *src, const char *prefix, const arch
                           const tensor **out, lath_error *err)
 {
     char name[NAME_MAX_LEN];
-    if (r->bare) prefix = "";
     expand(name, prefix, r->hf, layer);
     TRY(weights_find(src->w, name, out, err));
     if (*out || !r->hf_old) return LATH_OK;

@@ -65,7 +65,6 @@ typedef struct arch_weight_row {
     arch_stack stack;
     uint32_t
         when; /* 0: always; else bits of the model's `has`, all of which must be set (a bias that the configuration turns off) */
-    bool bare;     /* the name stands without the prefix of the others (lm_head) */
     bool optional; /* finish() says whether its absence is right */
 } arch_weight_row;
 /* Rows of a table: ARCH_MAT(offset, name, rows, cols, .stack = ARCH_QKV_Q, .when = HAS_BIAS) and the like. */

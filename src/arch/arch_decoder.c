@@ -20,7 +20,6 @@
 #define N "layers.{}."
 const arch_weight_row decoder_rows[] = {
     ARCH_MAT(MODEL(embed), "embed_tokens.weight", ARCH_VOCAB, ARCH_D_MODEL),
-    ARCH_MAT(MODEL(head), "lm_head.weight", ARCH_VOCAB, ARCH_D_MODEL, .bare = true, .optional = true),
     ARCH_VEC(MODEL(final_norm.gamma), "norm.weight", ARCH_D_MODEL),
     ARCH_VEC(LAYER(attn_norm.gamma), N "input_layernorm.weight", ARCH_D_MODEL),
     ARCH_VEC(LAYER(ffn_norm.gamma), N "post_attention_layernorm.weight", ARCH_D_MODEL, .when = DECODER_PRE_ONLY),
@@ -94,7 +93,6 @@ lath_status decoder_parse(arch_model *m, const json_value *c, const char *name, 
         return err_set(err, LATH_ERR_UNSUPPORTED, "%s: %s \"%s\" is not supported", name, activation_key, act);
     bool causal = true;
     TRY(json_get_bool(c, "is_causal", name, &causal, err));
-    TRY(json_get_bool(c, "tie_word_embeddings", name, &w->tied, err));
     w->bidirectional = !causal;
     w->embed_scale = 1;
     w->attn_scale = 1 / sqrt((double)head_dim);
@@ -144,7 +142,7 @@ lath_status decoder_layer_kinds(arch_model *m, const json_value *config, const c
     else
         for (int32_t i = 0; i < m->dims.n_layers; i++) w->kinds[i] = slides(ctx, i) ? DECODER_SLIDING : DECODER_FULL;
     for (int32_t i = 0; i < m->dims.n_layers; i++) w->uses[w->kinds[i]] = true;
-    if (w->uses[DECODER_SLIDING] && w->window < 1)
+    if (w->uses[DECODER_SLIDING] && w->reach < 0)
         return err_set(err, LATH_ERR_FORMAT, "%s: layers with a sliding window, but no \"sliding_window\"", name);
     return LATH_OK;
 }
@@ -184,7 +182,6 @@ lath_status decoder_finish(arch_model *m, lath_error *err)
     decoder_layer *layers = m->layers;
     for (int32_t i = 0; i < m->dims.n_layers; i++) TRY(finish_layer(m, &layers[i], err));
     TRY(finish_norm(m, &w->final_norm, err));
-    if (w->tied) weight_init(&w->head, w->embed.t, w->embed.file, 0, w->embed.rows, w->embed.cols);
     ffn_dense_init(&w->ffn, w->fn, m->dims.d_ff, &layers[0].ffn, sizeof(decoder_layer));
     return LATH_OK;
 }
@@ -223,7 +220,7 @@ static lath_status prepare_kinds(const decoder_model *w, const fwd *f, float *me
 {
     for (int k = 0; k < DECODER_N_KINDS; k++) {
         if (!w->uses[k]) continue;
-        const int64_t behind = k == DECODER_SLIDING ? w->window - 1 : -1, ahead = w->bidirectional ? behind : 0;
+        const int64_t behind = k == DECODER_SLIDING ? w->reach : -1, ahead = w->bidirectional ? behind : 0;
         s->kinds[k].mask = nn_mask_window(f->b, behind, ahead, (int32_t *)(void *)memory);
         memory += nn_mask_floats(f->b->n_tok);
         s->kinds[k].rope = &s->ropes[k];

@@ -26,19 +26,19 @@ typedef struct decoder_layer {
     ffn_dense_layer ffn;
 } decoder_layer;
 
-enum { DECODER_N_ROWS = 24 };
+enum { DECODER_N_ROWS = 23 };
 enum { DECODER_FULL, DECODER_SLIDING, DECODER_N_KINDS };
 
 typedef struct decoder_model {
     weight embed; /* [vocab, d_model] */
-    weight head;  /* the same where tied; absent in a bare encoder */
     op_norm final_norm;
     double eps;
     float embed_scale, norm_offset; /* norms are of offset + weight */
     double attn_scale;
     kern_fn fn;
-    bool bidirectional, tied;
-    int64_t window;                 /* tokens that a sliding layer sees on one side, itself included; 0: none slides */
+    bool bidirectional;
+    int64_t
+        reach; /* how many tokens behind it (and before it, where bidirectional) a token sees in a sliding layer; -1: none slides */
     uint8_t *kinds;                 /* [n_layers] DECODER_FULL, DECODER_SLIDING */
     bool uses[DECODER_N_KINDS];     /* some layer is of this kind */
     nn_rope ropes[DECODER_N_KINDS]; /* by kind of layer */

@@ -15,14 +15,14 @@ static lath_status parse_layers(arch_model *m, const json_value *c, const char *
     decoder_model *w = m->weights;
     int64_t pattern = 6;
     bool both_ways = false;
-    w->window = 4096; /* as the reference's default */
+    int64_t window = 4096; /* as the reference's default */
     TRY(json_get_bool(c, "use_bidirectional_attention", name, &both_ways, err));
-    TRY(json_get_int(c, "sliding_window", name, 1, INT32_MAX, &w->window, err));
+    TRY(json_get_int(c, "sliding_window", name, 1, INT32_MAX, &window, err));
     TRY(json_get_int(c, "sliding_window_pattern", name, 1, 1024, &pattern, err));
     if (w->bidirectional) /* is_causal */
         return err_set(err, LATH_ERR_UNSUPPORTED, "%s: is_causal false is not supported for Gemma", name);
     w->bidirectional = both_ways;
-    if (both_ways) w->window = w->window / 2 + 1; /* so many on each side, the token itself included */
+    w->reach = both_ways ? window / 2 : window - 1;
     return decoder_layer_kinds(m, c, name, pattern_slides, pattern, err);
 }
 
@@ -43,7 +43,6 @@ static lath_status parse_gemma3(arch_model *m, const json_value *c, const char *
     decoder_model *w = m->weights;
     bool bias = false;
     double query_scalar = 256;
-    w->tied = true;
     TRY(decoder_parse(m, c, name, "hidden_activation", 256, err));
     TRY(json_get_bool(c, "attention_bias", name, &bias, err));
     TRY(json_get_real(c, "query_pre_attn_scalar", name, &query_scalar, err));

@@ -14,11 +14,11 @@ static lath_status parse_window(arch_model *m, const json_value *c, const char *
                                 lath_error *err)
 {
     decoder_model *w = m->weights;
-    if (in_use) TRY(json_get_int(c, "sliding_window", name, 1, INT32_MAX, &w->window, err));
-    TRY(decoder_layer_kinds(m, c, name, from_layer, w->window ? first : INT32_MAX, err));
-    if (w->uses[DECODER_SLIDING] && w->bidirectional)
-        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: is_causal false with a sliding window is not supported", name);
-    return LATH_OK;
+    int64_t window = 0;
+    if (in_use) TRY(json_get_int(c, "sliding_window", name, 1, INT32_MAX, &window, err));
+    /* The reference counts the token itself where it looks back only, and does not where it looks both ways. */
+    w->reach = window && w->bidirectional ? window : window - 1;
+    return decoder_layer_kinds(m, c, name, from_layer, window ? first : INT32_MAX, err);
 }
 
 static lath_status parse_rope(arch_model *m, const json_value *c, const char *name, lath_error *err)

@@ -406,7 +406,7 @@ static void gather_codes(check *c, dtype type)
     const kern_gather_source src = {codes + 1, type, index};
     WHERE(c, "gather %s all codes of %s", c->t->isa, dtype_name(type));
     for (int i = 0; i < 256; i++) codes[1 + i] = (unsigned char)i;
-    c->t->gather(&(kern_gather_args){.sources = &src, .n_sources = 1, .n_lanes = 16, .d = 256, .scale = 1.0f, .y = y});
+    c->t->gather(&(kern_gather_args){&src, 1, 16, 256, 1.0f, y});
     for (int f = 0; f < 256; f++) {
         const double want = oracle_element(type, codes + 1, f);
         for (int lane = 0; lane < 16; lane++) {
@@ -551,27 +551,113 @@ static void check_l2_normalize(check *c)
     }
 }
 
+/* A case of dot_rows or dot_rows_i8: sizes, strides with room between, what is behind the results stays. */
+typedef struct dot_case {
+    int64_t n, d, q_stride, row_stride, out_stride;
+    int32_t n_q;
+    size_t shift; /* of the rows' address */
+} dot_case;
+
+static dot_case dot_case_of(check *c, int64_t d, int64_t row_bytes)
+{
+    oracle_rng *r = &c->rng;
+    const int64_t n = rng_int(r, 0, 11);
+    return (dot_case){n,
+                      d,
+                      d + rng_int(r, 0, 5),
+                      row_bytes + rng_int(r, 0, 9),
+                      n + rng_int(r, 1, 3),
+                      (int32_t)rng_int(r, 1, 5),
+                      (size_t)rng_int(r, 0, 3)};
+}
+
 static void check_dot_rows(check *c)
 {
-    for (int64_t d = 1; d <= 800; d += 1 + d / 40) {
-        const int64_t n = rng_int(&c->rng, 0, 11);
-        WHERE(c, "dot_rows %s d=%d n=%d", c->t->isa, (int)d, (int)n);
-        float *q = oracle_floats(d + 1) + 1, *rows = oracle_floats(n * d + 1) + 1,
-              *out[2] = {oracle_floats(n + 1), oracle_floats(n + 1)};
-        for (int64_t i = 0; i < d; i++) q[i] = rng_float(&c->rng, 1.0f);
-        for (int64_t i = 0; i < n * d; i++) rows[i] = rng_float(&c->rng, 1.0f);
-        for (int v = 0; v < 2; v++) (v ? c->ref : c->t)->dot_rows(q, rows, n, d, out[v]);
-        for (int64_t i = 0; i < n; i++) {
-            double sum = 0, scale = 0;
-            float alone;
-            for (int64_t f = 0; f < d; f++)
-                sum += (double)q[f] * (double)rows[i * d + f], scale += fabs((double)q[f] * (double)rows[i * d + f]);
-            check_value(c, out[0][i], sum, out[1][i], scale);
-            c->t->dot_rows(q, rows + i * d, 1, d, &alone); /* a row's bits do not depend on the others */
-            assert_memory_equal(&alone, &out[0][i], sizeof(float));
+    for (int64_t step = 0, d = 1; d <= 800; step++, d += step % 2 * (1 + d / 40)) {
+        const dtype type = step % 2 ? DTYPE_F16 : DTYPE_F32;
+        const int64_t size = type == DTYPE_F16 ? 2 : 4;
+        const dot_case k = dot_case_of(c, d, size * d);
+        WHERE(c, "dot_rows %s %s d=%d n=%d queries=%d", c->t->isa, dtype_name(type), (int)d, (int)k.n, k.n_q);
+        unsigned char *base = calloc(1, (size_t)(k.n * k.row_stride) + 8), *rows = base + k.shift;
+        float *q = oracle_floats(k.n_q * k.q_stride + 1) + 1, *out[2];
+        for (int64_t i = 0; i < k.n_q * k.q_stride; i++) q[i] = rng_float(&c->rng, 1.0f);
+        for (int64_t i = 0; i < k.n; i++) {
+            unsigned char *free_this, *row = oracle_elements(&c->rng, type, d, 1.0f, 0, &free_this);
+            memcpy(rows + i * k.row_stride, row, (size_t)(size * d));
+            free(free_this);
         }
-        assert_true(isnan(out[0][n]));
-        free(q - 1), free(rows - 1), free(out[0]), free(out[1]);
+        kern_dot_rows_args a = {q, k.q_stride, rows, type, k.row_stride, k.n, d, k.n_q, NULL, k.out_stride};
+        for (int v = 0; v < 2; v++) {
+            a.out = out[v] = oracle_floats(k.n_q * k.out_stride);
+            (v ? c->ref : c->t)->dot_rows(&a);
+        }
+        for (int32_t j = 0; j < k.n_q; j++) {
+            for (int64_t i = 0; i < k.n; i++) {
+                const int64_t at = j * k.out_stride + i;
+                double sum = 0, scale = 0;
+                float alone;
+                for (int64_t f = 0; f < d; f++) {
+                    const double term =
+                        (double)q[j * k.q_stride + f] * oracle_element(type, rows + i * k.row_stride, f);
+                    sum += term, scale += fabs(term);
+                }
+                check_value(c, out[0][at], sum, out[1][at], scale);
+                c->t->dot_rows(&(kern_dot_rows_args){.q = q + j * k.q_stride,
+                                                     .rows = rows + i * k.row_stride,
+                                                     .type = type,
+                                                     .n = 1,
+                                                     .d = d,
+                                                     .n_q = 1,
+                                                     .out = &alone});
+                assert_memory_equal(&alone, &out[0][at], sizeof(float)); /* bits do not depend on the others */
+            }
+            assert_true(isnan(out[0][j * k.out_stride + k.n]));
+        }
+        free(q - 1), free(base), free(out[0]), free(out[1]);
+        c->cases++;
+    }
+}
+
+/* Queries at the edge of what the contract allows: with rows of -128 the sum is just under 2^31, either sign. */
+static void check_dot_rows_i8(check *c)
+{
+    for (int64_t step = 0, d = 1; d <= 3000; step++, d += step % 2 * (1 + d / 40)) {
+        const dot_case k = dot_case_of(c, d, 4 + d);
+        const bool edge = step % 2;
+        WHERE(c, "dot_rows_i8 %s d=%d n=%d queries=%d edge=%d", c->t->isa, (int)d, (int)k.n, k.n_q, edge);
+        unsigned char *base = calloc(1, (size_t)(k.n * k.row_stride) + 8), *rows = base + k.shift;
+        int16_t *q = calloc((size_t)(k.n_q * k.q_stride), sizeof(*q));
+        float q_scale[5], *out[2];
+        assert_true(base && q);
+        const int64_t most = INT32_MAX / 128 / d < INT16_MAX ? INT32_MAX / 128 / d : INT16_MAX;
+        for (int64_t i = 0; i < k.n_q * k.q_stride; i++)
+            q[i] = (int16_t)(edge ? (i / k.q_stride % 2 ? most : -most) : rng_int(&c->rng, -most, most));
+        for (int32_t j = 0; j < k.n_q; j++) q_scale[j] = rng_float(&c->rng, 0.01f);
+        for (int64_t i = 0; i < k.n; i++) {
+            const float scale = rng_float(&c->rng, 0.01f);
+            memcpy(rows + i * k.row_stride, &scale, 4);
+            for (int64_t f = 0; f < d; f++)
+                rows[i * k.row_stride + 4 + f] = (unsigned char)(edge ? -128 : rng_int(&c->rng, -128, 127));
+        }
+        kern_dot_rows_i8_args a = {q, k.q_stride, q_scale, rows, k.row_stride, k.n, d, k.n_q, NULL, k.out_stride};
+        for (int v = 0; v < 2; v++) {
+            a.out = out[v] = oracle_floats(k.n_q * k.out_stride);
+            (v ? c->ref : c->t)->dot_rows_i8(&a);
+        }
+        for (int32_t j = 0; j < k.n_q; j++) {
+            for (int64_t i = 0; i < k.n; i++) {
+                int64_t sum = 0;
+                float scale;
+                memcpy(&scale, rows + i * k.row_stride, 4);
+                for (int64_t f = 0; f < d; f++)
+                    sum += (int64_t)q[j * k.q_stride + f] * (int8_t)rows[i * k.row_stride + 4 + f];
+                const float want = (float)sum * scale * q_scale[j]; /* three roundings, exactly these */
+                check_value(c, out[0][j * k.out_stride + i], (double)want, out[1][j * k.out_stride + i],
+                            fabs((double)want));
+            }
+            assert_true(isnan(out[0][j * k.out_stride + k.n]));
+        }
+        free(q), free(base), free(out[0]), free(out[1]);
         c->cases++;
     }
 }
