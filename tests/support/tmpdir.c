@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "store/safetensors.h"
 #include "support/test.h"
 
 enum { PREFIX = 8 };
@@ -163,7 +164,7 @@ static size_t header_length(const char *bytes)
     return (size_t)n;
 }
 
-void tmp_patch_tensor(const char *dir, const char *tensor, size_t at, const void *p, size_t n)
+void tmp_patch_tensor(const char *dir, const char *name, size_t at, const void *p, size_t n)
 {
     size_t size;
     char *bytes = tmp_read(dir, "model.safetensors", &size);
@@ -173,8 +174,8 @@ void tmp_patch_tensor(const char *dir, const char *tensor, size_t at, const void
     lath_error err;
     arena_init(&mem, alloc_default());
     assert_ok(json_parse(&mem, "header", bytes + PREFIX, head, NULL, &j, &err), err);
-    const json_value *range = json_get(json_get(j, tensor), "data_offsets");
-    if (!range) fail_msg("no tensor %s", tensor);
+    const json_value *range = json_get(json_get(j, name), "data_offsets");
+    if (!range) fail_msg("no tensor %s", name);
     size_t begin = (size_t)range->u.items.first->u.integer, end = (size_t)range->u.items.first->next->u.integer;
     assert_true(at + n <= end - begin);
     memcpy(bytes + PREFIX + head + begin + at, p, n);
@@ -198,4 +199,60 @@ void tmp_edit_header(const char *dir, const char *old, const char *with)
     free(bytes);
     free(text);
     free(all);
+}
+
+/* Tensors first <= i < end of a file as a file of their own. */
+static void write_shard(const char *dir, const char *name, const safetensors *st, int32_t first, int32_t end)
+{
+    buf head, all;
+    size_t at = 0;
+    buf_init(&head, alloc_default(), SIZE_MAX / 2);
+    buf_init(&all, alloc_default(), SIZE_MAX / 2);
+    for (int32_t i = first; i < end; i++) {
+        const tensor *t = safetensors_at(st, i);
+        buf_char(&head, i == first ? '{' : ',');
+        json_put_string(&head, t->name, strlen(t->name));
+        buf_printf(&head, ":{\"dtype\":\"%s\",\"shape\":[", dtype_name(t->type));
+        for (int32_t k = 0; k < t->rank; k++) buf_printf(&head, "%s%lld", k ? "," : "", (long long)t->dim[k]);
+        buf_printf(&head, "],\"data_offsets\":[%zu,%zu]}", at, at + t->bytes);
+        at += t->bytes;
+    }
+    buf_char(&head, '}');
+    for (int i = 0; i < PREFIX; i++) buf_char(&all, (char)((uint64_t)head.len >> (8 * i)));
+    buf_append(&all, head.data, head.len);
+    for (int32_t i = first; i < end; i++) buf_append(&all, safetensors_at(st, i)->data, safetensors_at(st, i)->bytes);
+    assert_false(head.failed || all.failed);
+    tmp_write_bytes(dir, name, all.data, all.len);
+    buf_deinit(&head);
+    buf_deinit(&all);
+}
+
+void tmp_split(const char *dir, int32_t n)
+{
+    char path[TMP_PATH];
+    safetensors *st = NULL;
+    lath_error err;
+    buf index;
+    tmp_join(path, dir, "model.safetensors");
+    assert_ok(safetensors_open(alloc_default(), path, FILE_COPY, &st, &err), err);
+    buf_init(&index, alloc_default(), SIZE_MAX / 2);
+    buf_str(&index, "{\"metadata\": {\"total_size\": 0}, \"weight_map\": {");
+    const int32_t count = safetensors_count(st);
+    for (int32_t s = 0; s < n; s++) {
+        char name[64];
+        const int32_t first = (int32_t)((int64_t)s * count / n), end = (int32_t)((int64_t)(s + 1) * count / n);
+        snprintf(name, sizeof(name), "model-%05d-of-%05d.safetensors", s + 1, n);
+        write_shard(dir, name, st, first, end);
+        for (int32_t i = first; i < end; i++) {
+            buf_str(&index, i ? ",\n" : "\n");
+            json_put_string(&index, safetensors_at(st, i)->name, strlen(safetensors_at(st, i)->name));
+            buf_printf(&index, ": \"%s\"", name);
+        }
+    }
+    buf_str(&index, "}}\n");
+    assert_false(index.failed);
+    tmp_write_bytes(dir, "model.safetensors.index.json", index.data, index.len);
+    tmp_delete(dir, "model.safetensors");
+    buf_deinit(&index);
+    safetensors_close(st);
 }

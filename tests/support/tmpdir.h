@@ -31,8 +31,11 @@ void tmp_delete(const char *dir, const char *name);
 void tmp_rename(const char *dir, const char *from, const char *to);
 
 /* n bytes of the tensor's data in dir/model.safetensors, from byte `at` of it. */
-void tmp_patch_tensor(const char *dir, const char *tensor, size_t at, const void *p, size_t n);
+void tmp_patch_tensor(const char *dir, const char *name, size_t at, const void *p, size_t n);
 /* Replaces `old` in the header of dir/model.safetensors; the length in front is set anew. */
 void tmp_edit_header(const char *dir, const char *old, const char *with);
+/* Puts the tensors of dir/model.safetensors into n shards (tensor i of the file's order into shard i * n / count) and an
+ * index; the file itself goes. */
+void tmp_split(const char *dir, int32_t n);
 
 #endif
