@@ -62,6 +62,29 @@ run info -m "$MODEL" --tensors; out_has 'embeddings.word_embeddings.weight \[200
 run info -m "$MODEL" --tensors --json
 out_has '{"name":"[a-z.]*embeddings.word_embeddings.weight","dtype":"F32","shape":\[200,30\],"bytes":24000,"used":true}'
 
+# shards
+run info -m "$GOLDEN/sharded"; exit_is 0; err_empty; out_has '59 tensors (6 unused)'
+run info -m "$GOLDEN/sharded" --json; exit_is 0; out_has '"tensors":59,"unused_tensors":6,'
+out_has "\"file_bytes\":$(cat "$GOLDEN"/sharded/model-*.safetensors | wc -c),"
+run info -m "$GOLDEN/sharded" --tensors --json; exit_is 0
+out_has '{"name":"cls.predictions.bias","dtype":"F32","shape":\[200\],"bytes":800,"used":false}'
+cp -r "$GOLDEN/sharded" "$T/sharded"; chmod -R u+w "$T/sharded"; rm "$T/sharded/model-00003-of-00005.safetensors"
+run embed -m "$T/sharded" water; fails_with 3 'model-00003-of-00005.safetensors: no such file'
+sed 's/"model-00003/"..\/model-00003/' "$GOLDEN/sharded/model.safetensors.index.json" >"$T/sharded/model.safetensors.index.json"
+run embed -m "$T/sharded" water; fails_with 3 'outside'
+run info -m "$GOLDEN/f8_e4m3" --json; exit_is 0; out_has '"weights_dtype":"F8_E4M3"'
+
+# inference_config.json
+cp -r "$MODEL" "$T/inference"; chmod -R u+w "$T/inference"
+run info -m "$MODEL"; out_lacks '^inference '
+run info -m "$MODEL" --json; out_has '"inference_config":{"eos_token_id":null,"rope_table_max_seq_len":null,"gpu_max_seq_len":2048}'
+echo '{"eos_token_id": 3, "rope_table_max_seq_len": 24, "gpu_max_seq_len": 512}' >"$T/inference/inference_config.json"
+run info -m "$T/inference" --json; out_has '"max_tokens":24,'
+out_has '"inference_config":{"eos_token_id":3,"rope_table_max_seq_len":24,"gpu_max_seq_len":512}'
+run info -m "$T/inference"; out_has '^window  *24 tokens$'; out_has '^inference  *end token 3, rope table 24 tokens, on a GPU up to 512 tokens$'
+echo '{"eos_token_id": "3"}' >"$T/inference/inference_config.json"
+run info -m "$T/inference"; fails_with 3 'inference_config.json: line 1: "eos_token_id": want an integer'
+
 # similarity
 run similarity -m "$MODEL" water water river --json; exit_is 0
 out_has '^{"similarity":\[\[1,1,[-0-9.]*\],\[1,1,[-0-9.]*\],\[[-0-9.]*,[-0-9.]*,1\]\]}$'

@@ -104,6 +104,8 @@ static void test_torture(void **state)
     torture("dense_tanh");
     torture("f16_gelu_tanh");
     torture("plain_vocab_txt");
+    torture("sharded");
+    torture("f8_e5m2_sharded");
 }
 
 /* After the first call of a size no further memory is taken. */
