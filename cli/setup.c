@@ -91,16 +91,21 @@ void setup_embed_options(const options *o, lath_embed_options *out)
     out->batch_tokens = (int32_t)o->batch_tokens;
 }
 
+/* Both names lead to one file, or would. */
+static bool same_file(const char *a, const char *b)
+{
+    struct stat sa, sb;
+    if (strcmp(a, b) == 0) return true;
+    return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
 static lath_status open_cache(embed_job *j, const options *o, lath_error *err)
 {
     lath_cache_options co = LATH_CACHE_OPTIONS_INIT;
-    struct stat cache, out;
-    co.path = o->cache;
-    TRY(lath_cache_open(j->s->rt, &co, &j->cache, err));
-    if (o->output && stat(o->cache, &cache) == 0 && stat(o->output, &out) == 0 && cache.st_dev == out.st_dev &&
-        cache.st_ino == out.st_ino)
+    if (o->output && same_file(o->output, o->cache))
         return err_set(err, LATH_ERR_USAGE, "--output: %s is the cache", o->output);
-    return LATH_OK;
+    co.path = o->cache;
+    return lath_cache_open(j->s->rt, &co, &j->cache, err);
 }
 
 lath_status embed_job_open(embed_job *j, const setup *s, lath_embed_options *eo, progress *p, lath_error *err)

@@ -46,8 +46,8 @@ _Static_assert(offsetof(embrecords_header, header_hash) == 120, "header_hash is 
 uint64_t embrecords_hash(const int32_t *ids, size_t n)
 {
     uint64_t h = 0xcbf29ce484222325u;
-    for (const uint8_t *p = (const uint8_t *)ids, *end = p + n * sizeof(*ids); p < end; p++)
-        h = (h ^ *p) * 0x100000001b3u;
+    const uint8_t *p = (const uint8_t *)ids;
+    for (size_t i = 0; i < n * sizeof(*ids); i++) h = (h ^ p[i]) * 0x100000001b3u;
     return h;
 }
 

@@ -4,9 +4,12 @@
  * allocator counts what is out, so that a leak on an error path is a failure.
  */
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <unistd.h>
 
 #include "lath/lath.h"
 #include "support/test.h"
+#include "support/tmpdir.h"
 
 typedef struct meter {
     atomic_long calls, out; /* allocations asked for; blocks not yet released */
@@ -73,6 +76,73 @@ static lath_status run_all(const lath_allocator *a, const char *path, lath_error
     return st;
 }
 
+/* A cache in a new file of that folder, filled, written out as records and taken in by another. SQLite has its own
+ * memory, which does not fail here. */
+static lath_status run_cached(const lath_allocator *a, const char *path, const char *dir, lath_error *err)
+{
+    static const lath_text texts[] = {{"The green river runs.", 21}, {"", 0}, {"water", 5}};
+    lath_runtime *rt = NULL;
+    lath_model *m = NULL;
+    lath_cache *file = NULL, *memory = NULL;
+    lath_embedder *e = NULL, *f = NULL;
+    float v[3 * 64];
+    char in_file[TMP_PATH], records[TMP_PATH];
+    lath_runtime_options ro = LATH_RUNTIME_OPTIONS_INIT;
+    lath_cache_options co = LATH_CACHE_OPTIONS_INIT;
+    lath_embed_options eo = LATH_EMBED_OPTIONS_INIT;
+    tmp_join(in_file, dir, "cache");
+    tmp_join(records, dir, "records");
+    unlink(in_file);
+    ro.allocator = a;
+    ro.n_threads = 1;
+    co.path = in_file;
+    lath_status st = lath_runtime_create(&ro, &rt, err);
+    if (st == LATH_OK) st = lath_model_open(rt, path, NULL, &m, err);
+    if (st == LATH_OK) st = lath_cache_open(rt, &co, &file, err);
+    eo.cache = file;
+    if (st == LATH_OK) st = lath_embedder_create(m, &eo, &e, err);
+    if (st == LATH_OK) st = lath_embed(e, texts, 3, v, NULL, err);
+    if (st == LATH_OK) st = lath_cache_export(e, records, NULL, err);
+    co.path = NULL;
+    co.max_entries = 2;
+    if (st == LATH_OK) st = lath_cache_open(rt, &co, &memory, err);
+    eo.cache = memory;
+    if (st == LATH_OK) st = lath_embedder_create(m, &eo, &f, err);
+    if (st == LATH_OK) st = lath_cache_import(f, records, NULL, err);
+    if (st == LATH_OK) st = lath_embed(f, texts, 3, v, NULL, err);
+    lath_embedder_destroy(e);
+    lath_embedder_destroy(f);
+    lath_cache_close(file);
+    lath_cache_close(memory);
+    lath_model_close(m);
+    lath_runtime_destroy(rt);
+    return st;
+}
+
+static void test_torture_cache(void **state)
+{
+    meter count = {0};
+    lath_allocator a = {&count, meter_alloc, meter_resize, meter_release};
+    lath_error err;
+    char path[1024], dir[TMP_PATH];
+    (void)state;
+    snprintf(path, sizeof(path), "%s/golden/bert/mean_norm_gelu", test_data_dir());
+    tmp_make(dir);
+    assert_ok(run_cached(&a, path, dir, &err), err);
+    const long total = atomic_load(&count.calls);
+    assert_int_equal(atomic_load(&count.out), 0);
+    for (long k = 1; k <= total; k++) {
+        atomic_store(&count.calls, 0);
+        atomic_store(&count.fail_at, k);
+        const lath_status st = run_cached(&a, path, dir, &err);
+        if (st != LATH_ERR_NOMEM || atomic_load(&count.out) != 0)
+            fail_msg("allocation %ld of %ld failed, status %d (%s), %ld blocks leaked", k, total, (int)st, err.msg,
+                     atomic_load(&count.out));
+    }
+    printf("    %-22s %ld allocations, each failed once\n", "cache", total);
+    tmp_remove(dir);
+}
+
 static void torture(const char *name)
 {
     meter count = {0};
@@ -108,10 +178,11 @@ static void test_torture(void **state)
     torture("f8_e5m2_sharded");
 }
 
-/* After the first call of a size no further memory is taken. */
-static void test_no_allocation_in_a_step(void **state)
+/* After the first call of a size no further memory is taken; nor by what a cache has. */
+static void no_allocation(bool cached)
 {
-    (void)state;
+    lath_cache *c = NULL;
+    lath_embed_options eo = LATH_EMBED_OPTIONS_INIT;
     meter count = {0};
     lath_allocator a = {&count, meter_alloc, meter_resize, meter_release};
     lath_error err;
@@ -126,18 +197,29 @@ static void test_no_allocation_in_a_step(void **state)
     ro.allocator = &a;
     assert_ok(lath_runtime_create(&ro, &rt, &err), err);
     assert_ok(lath_model_open(rt, path, NULL, &m, &err), err);
-    assert_ok(lath_embedder_create(m, NULL, &e, &err), err);
+    if (cached) assert_ok(lath_cache_open(rt, NULL, &c, &err), err);
+    eo.cache = c;
+    assert_ok(lath_embedder_create(m, &eo, &e, &err), err);
     assert_ok(lath_embed(e, texts, 2, v, NULL, &err), err);
     long before = atomic_load(&count.calls);
     for (int i = 0; i < 5; i++) assert_ok(lath_embed(e, texts, 2, v, NULL, &err), err);
     assert_int_equal(atomic_load(&count.calls), before);
     lath_embedder_destroy(e);
+    lath_cache_close(c);
     lath_model_close(m);
     lath_runtime_destroy(rt);
 }
 
+static void test_no_allocation_in_a_step(void **state)
+{
+    (void)state;
+    no_allocation(false);
+    no_allocation(true);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_torture), cmocka_unit_test(test_no_allocation_in_a_step)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_torture), cmocka_unit_test(test_torture_cache),
+                                       cmocka_unit_test(test_no_allocation_in_a_step)};
     return TEST_RUN(tests);
 }
