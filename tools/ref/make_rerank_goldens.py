@@ -22,6 +22,7 @@ import torch  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 from sentence_transformers import CrossEncoder  # noqa: E402
 from sentence_transformers.cross_encoder.modules import LogitScore  # noqa: E402
+from sentence_transformers.util import import_from_string  # noqa: E402
 from tokenizers import Tokenizer  # noqa: E402
 from transformers import (  # noqa: E402
     AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer)
@@ -59,7 +60,7 @@ CHAT_TEMPLATE = (
     + RERANK_INSTRUCTION + "\") }}\n"
     "<Query>: {{ messages | selectattr(\"role\", \"eq\", \"query\") | map(attribute=\"content\") | first }}\n"
     "<Document>: {{ messages | selectattr(\"role\", \"eq\", \"document\") | map(attribute=\"content\") | first }}"
-    "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n")
+    "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n\n")  # Jinja drops the last newline
 
 
 @dataclasses.dataclass
@@ -72,14 +73,14 @@ class Case:
     labels: int = 1
     declared: dict = dataclasses.field(default_factory=dict)  # further fields of config.json: the activation
     st_config: dict | None = None  # config_sentence_transformers.json
+    saved: bool = False  # as the package saves it: with modules.json, and st_config's activation and prompts
     dtype: str = "float32"
     torch_dtype: bool = True
     model_max_length: int = 40
-    kind: str = "classifier"  # classifier, causal (no modules.json, model card's code), logit_score (saved by the package)
+    kind: str = "classifier"  # classifier, causal (scored by the model card's code), logit_score (by the package)
     prompts: tuple = ()  # (keyword arguments of predict, query, document) beyond PAIRS
     pairs: tuple = tuple(PAIRS)
     probes: tuple = ()
-    read_as: dict | None = None
     notes: tuple = ()
 
     def file_config(self) -> dict:
@@ -110,7 +111,7 @@ def write_directory(case: Case, at: Path) -> dict[str, torch.Tensor]:
             scale, offset = next((s, o) for pattern, s, o in RULES if re.search(pattern, name))
             weights[name] = rand(*shape, scale=scale, offset=offset)
     save_file(weights, at / "model.safetensors", metadata={"format": "pt"})
-    if case.st_config is not None:
+    if case.st_config is not None and not case.saved:
         refcommon.write_json(at / "config_sentence_transformers.json", case.st_config)
     return weights
 
@@ -179,7 +180,10 @@ def check_ids(case: Case, entries: list[dict], at: Path, limit: int) -> None:
     tok.no_padding()
     tok.enable_truncation(limit, strategy="longest_first")
     for e in entries:
-        made = tok.encode(e["query"], e["document"])
+        prompts = (case.st_config or {}).get("prompts", {}) if case.saved else {}
+        default = (case.st_config or {}).get("default_prompt_name")
+        prompt = e["prompt"] if "prompt" in e else prompts.get(e.get("prompt_name", default), "")
+        made = tok.encode(prompt + e["query"], e["document"])
         if made.ids != e["ids"] or ("types" in e and made.type_ids != e["types"]):
             raise ValueError(f"{case.name}: tokenizer.json and the reference differ on {e['query']!r}, {e['document']!r}")
 
@@ -201,22 +205,32 @@ def write_expected(case: Case, activation: str, limit: int, entries: list[dict],
     (at / "expected.json").write_text(body + "\n", encoding="utf-8")
 
 
-def save_as_package(case: Case, at: Path) -> None:
-    """Makes the directory what sentence-transformers saves for a causal reranker with a chat template."""
+def save_as_package(case: Case, at: Path, weights: dict[str, torch.Tensor]) -> None:
+    """Makes the directory what sentence-transformers saves of it, with a chat template where it scores logits."""
+    causal = case.kind == "logit_score"
     model = CrossEncoder(str(at), device="cpu", model_kwargs={"dtype": getattr(torch, case.dtype)},
-                         processor_kwargs={"chat_template": CHAT_TEMPLATE})
-    if not isinstance(model[1], LogitScore):
+                         processor_kwargs={"chat_template": CHAT_TEMPLATE} if causal else {})
+    if causal and not isinstance(model[1], LogitScore):
         raise ValueError("the package does not score with LogitScore any more")
     model.prompts, model.default_prompt_name = dict(case.st_config["prompts"]), case.st_config["default_prompt_name"]
+    if case.st_config.get("activation_fn"):
+        model.activation_fn = import_from_string(case.st_config["activation_fn"])()
     shutil.rmtree(at)
     model.save_pretrained(str(at), create_model_card=False)
     for name in ("generation_config.json", ".gitattributes"):
         (at / name).unlink(missing_ok=True)
+    if case.declared:
+        config = json.loads((at / "config.json").read_text(encoding="utf-8"))
+        refcommon.write_json(at / "config.json", config | case.declared)
+    have = load_file(at / "model.safetensors")
+    if any(not torch.equal(have[n], w) for n, w in weights.items()):
+        raise ValueError(f"{case.name}: saved weights differ")
 
 
-def check_probes(case: Case, model, entries: list[dict], at: Path) -> None:
+def check_probes(case: Case, entries: list[dict], at: Path) -> None:
     for change in case.probes:
-        with family.with_config(at, case.file_config() | change) as other:
+        config = json.loads((at / "config.json").read_text(encoding="utf-8"))
+        with family.with_config(at, config | change) as other:
             moved = load(other, torch.float32)
             far = max(float(np.abs(moved.predict([(e["query"], e["document"])], activation_fn=torch.nn.Identity())[0]
                                    - e["logits"]).max()) for e in entries[:5])
@@ -233,11 +247,8 @@ def make(case: Case) -> int:
     if case.kind == "causal":
         model, exact, one, activation = ModelCard(at, torch.float32), ModelCard(at, torch.float64), card_entry, "sigmoid"
     else:
-        if case.kind == "logit_score":
-            save_as_package(case, at)
-            saved = load_file(at / "model.safetensors")
-            if any(not torch.equal(saved[n], w) for n, w in weights.items()):
-                raise ValueError(f"{case.name}: saved weights differ")
+        if case.saved:
+            save_as_package(case, at, weights)
         model, exact, one = load(at, torch.float32), load(at, torch.float64), entry
         activation = type(model.activation_fn).__name__.lower()
         have = model[0].model.state_dict()
@@ -249,9 +260,13 @@ def make(case: Case) -> int:
         entries.append(made)
         error = max(error, diff)
     limit = int(model.max_seq_length)
+    if case.kind == "logit_score":
+        card = ModelCard(at, torch.float32)
+        if any(e["ids"] != card.ids(e["query"], e["document"], RERANK_INSTRUCTION, limit) for e in entries[:len(case.pairs)]):
+            raise ValueError(f"{case.name}: the chat template is not what the model card's code does")
     if case.kind == "classifier":
         check_ids(case, entries, at, limit)
-        check_probes(case, model, entries, at)
+        check_probes(case, entries, at)
     spread = np.ptp([e["logits"][0] for e in entries])
     if not spread > 0.1:
         raise ValueError(f"{case.name}: logits within {spread}")
@@ -305,13 +320,17 @@ CASES = [
         "architectures": ["RobertaForSequenceClassification"]},
          declared={"sbert_ce_default_activation_function": IDENTITY},
          notes=("Identity from the field of versions before 4.",)),
-    Case("xlm_roberta_bge", tiny.xlm_roberta(), family.roberta("xlm-roberta", hidden_size=21, num_attention_heads=3) | {
+    Case("xlm_roberta_st_config_alone", tiny.xlm_roberta(), family.roberta("xlm-roberta", hidden_size=21, num_attention_heads=3) | {
         "architectures": ["XLMRobertaForSequenceClassification"]}, st_config=st(SIGMOID), declared=declared(IDENTITY),
          dtype="bfloat16",
-         notes=("config_sentence_transformers.json says sigmoid, config.json identity: the first is followed.",)),
-    Case("xlm_roberta_prompted", tiny.xlm_roberta(50), family.roberta("xlm-roberta", num_hidden_layers=1) | {
-        "architectures": ["XLMRobertaForSequenceClassification"]}, torch_dtype=False,
-         st_config=st(IDENTITY, prompts={"query": "query: ", "ask": "read: "}, default_prompt_name="query"),
+         notes=("config_sentence_transformers.json is not read where there is no modules.json: identity, from config.json.",)),
+    Case("xlm_roberta_saved", tiny.xlm_roberta(40), family.roberta("xlm-roberta", hidden_size=18, num_attention_heads=2) | {
+        "architectures": ["XLMRobertaForSequenceClassification"]}, saved=True, st_config=st(IDENTITY),
+         declared=declared(SIGMOID), dtype="float16",
+         notes=("config_sentence_transformers.json says identity, config.json sigmoid: the first is followed.",)),
+    Case("xlm_roberta_saved_prompts", tiny.xlm_roberta(50), family.roberta("xlm-roberta", num_hidden_layers=1) | {
+        "architectures": ["XLMRobertaForSequenceClassification"]}, saved=True,
+         st_config=st(SIGMOID, prompts={"query": "query: ", "ask": "read: "}, default_prompt_name="query"),
          prompts=(({"prompt_name": "ask"}, *PAIRS[0]), ({"prompt": ""}, *PAIRS[0]), ({"prompt": "the "}, *PAIRS[2])),
          notes=("A prompt goes before the query only.",)),
     Case("distilbert", tiny.distilbert(), family.distilbert() | {
@@ -325,7 +344,7 @@ CASES = [
     Case("modernbert_mean", tiny.modernbert(30), family.modernbert(
         30, hidden_size=20, num_hidden_layers=1, classifier_pooling="mean", classifier_bias=True, norm_bias=True,
         classifier_activation="silu", architectures=["ModernBertForSequenceClassification"]), model_max_length=60,
-         dtype="bfloat16", st_config=st(IDENTITY), probes=({"classifier_pooling": "cls"}, {"classifier_activation": "gelu"})),
+         dtype="bfloat16", saved=True, st_config=st(IDENTITY), probes=({"classifier_pooling": "cls"}, {"classifier_activation": "gelu"})),
     Case("gte", tiny.xlm_roberta(50), family.gte(architectures=["GteForSequenceClassification"]), torch_dtype=False),
     Case("qwen3_seq_cls", tiny.qwen(30, appended=None), qwen3_causal(pad_token_id=291) | {
         "architectures": ["Qwen3ForSequenceClassification"]}, pairs=tuple(p for p in PAIRS if p != ("", "")),
@@ -336,7 +355,7 @@ CASES = [
          prompts=(({"prompt": "Find the river"}, *PAIRS[0]), ({"prompt": "Find the river"}, *PAIRS[4])),
          notes=("No modules.json: prefix, suffix and truncation of the text between them as in the model card's code; "
                 "scores are the probability of yes.", "`prompt` is the instruction.")),
-    Case("qwen3_reranker_st6", tiny.qwen(40, appended=None), qwen3_causal(), kind="logit_score", dtype="bfloat16",
+    Case("qwen3_reranker_st6", tiny.qwen(40, appended=None), qwen3_causal(), kind="logit_score", saved=True, dtype="bfloat16",
          model_max_length=260, st_config={"prompts": {"web": RERANK_INSTRUCTION, "river": "Find the river"},
                                           "default_prompt_name": "web"},
          prompts=(({"prompt_name": "river"}, *PAIRS[0]), ({"prompt": "Find the river"}, *PAIRS[4]), ({"prompt": ""}, *PAIRS[1])),
