@@ -338,6 +338,13 @@ PAD_TEXTS = tuple(({}, t) for t in ("one <pad> two <pad><pad> three", "<pad>", "
 LONG = " ".join(TEXTS[i].strip() for i in (0, 6, 3, 7))  # hundreds of tokens
 
 
+def distilbert(**changes) -> dict:
+    return {"activation": "gelu", "architectures": ["DistilBertModel"], "attention_dropout": 0.1, "dim": 21,
+            "dropout": 0.1, "hidden_dim": 37, "initializer_range": 0.02, "max_position_embeddings": 40,
+            "model_type": "distilbert", "n_heads": 3, "n_layers": 2, "pad_token_id": 0,
+            "sinusoidal_pos_embds": False, "tie_weights_": True} | changes
+
+
 def mpnet(**changes) -> dict:
     return {"architectures": ["MPNetModel"], "model_type": "mpnet", "attention_probs_dropout_prob": 0.1, "bos_token_id": 0,
             "eos_token_id": 2, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "hidden_size": 20,
@@ -503,10 +510,7 @@ CASES = [
     Case("camembert/mean", tiny.xlm_roberta(40, own_class="CamembertTokenizer"),
          roberta("camembert", hidden_size=18, num_attention_heads=2, bos_token_id=5, eos_token_id=6),
          pooling=MEAN, prefix="roberta."),
-    Case("distilbert/mean_norm", tiny.distilbert(), {
-        "activation": "gelu", "architectures": ["DistilBertModel"], "attention_dropout": 0.1, "dim": 21, "dropout": 0.1,
-        "hidden_dim": 37, "initializer_range": 0.02, "max_position_embeddings": 40, "model_type": "distilbert",
-        "n_heads": 3, "n_layers": 2, "pad_token_id": 0, "sinusoidal_pos_embds": False, "tie_weights_": True},
+    Case("distilbert/mean_norm", tiny.distilbert(), distilbert(),
         pooling=MEAN, normalize=True, probes=({"activation": "gelu_new"}, {"n_heads": 7})),
     Case("distilbert/cls_relu_prefix", tiny.distilbert(140), {
         "activation": "relu", "architectures": ["DistilBertForMaskedLM"], "attention_dropout": 0.1, "dim": 20,
