@@ -50,6 +50,7 @@ class Directory:
     max_seq_length: int | None = 40  # sentence_bert_config.json; None: not stated
     st_lower: bool = False  # do_lower_case of sentence_bert_config.json
     st_config: dict | None = None  # config_sentence_transformers.json
+    empty: str = ""  # what stands for the empty text, where the tokenizer makes nothing of that
     prompted: tuple = ()  # (keyword arguments of encode, text) beyond the plain texts
     notes: tuple = ()
 
@@ -244,12 +245,13 @@ def check_ids(case, entries: list[dict], model: SentenceTransformer, at: Path) -
 def record(case, model: SentenceTransformer, exact: SentenceTransformer, points, at: Path) -> int:
     """Writes expected.json and layers.safetensors of a directory that is complete but for them; returns its size."""
     entries, error, tensors = [], 0.0, {}
-    for how, text in [({}, t) for t in TEXTS] + list(case.prompted):
+    texts = [t or case.empty for t in TEXTS]
+    for how, text in [({}, t) for t in texts] + list(case.prompted):
         made, diff = entry(model, exact, text, how)
         entries.append(made)
         error = max(error, diff)
     for index in TRACED:
-        vector, seen = trace(model, TEXTS[index], points)
+        vector, seen = trace(model, texts[index], points)
         if not np.array_equal(vector, entries[index]["embedding"]):
             raise ValueError("a traced run gives other values")
         tensors |= {f"t{index}.{name}": value.contiguous() for name, value in seen.items()}
