@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a BERT encoder of BGE-base's shape with random weights: a model directory and its ONNX graph, for timing only.
+"""Makes an encoder of a real model's shape with random weights: a model directory and its ONNX graph, for timing only.
 
-    random_bert.py SOURCE OUT [--layers 12 --d-model 768 --heads 12 --d-ff 3072]
+    random_bert.py SOURCE OUT [--family bert] [--layers 12 --d-model 768 --heads 12 --d-ff 3072]
 
-SOURCE is a model directory whose tokenizer is taken (all-MiniLM-L6-v2 has BGE's vocabulary). OUT gets config.json, model.safetensors,
-the tokenizer, modules.json with [CLS] pooling and normalising, and onnx/model.onnx.
+Families: bert (BGE-base's shape), roberta, xlm-roberta (multilingual-e5-base), mpnet (all-mpnet-base-v2), distilbert (6 layers). SOURCE is a
+model directory whose tokenizer and number of vocabulary rows are taken: one of the family, or whose ids fit (all-MiniLM-L6-v2 has BGE's
+vocabulary). OUT gets config.json, model.safetensors, the tokenizer, modules.json with [CLS] pooling and normalising, and onnx/model.onnx.
 """
 
 import argparse
@@ -17,15 +18,41 @@ import torch
 import transformers
 
 
+TYPED = ["input_ids", "attention_mask", "token_type_ids"]
+UNTYPED = TYPED[:2]
+
+
+def usual(args, vocab, **more):
+    return {"vocab_size": vocab, "hidden_size": args.d_model, "num_hidden_layers": args.layers or 12,
+            "num_attention_heads": args.heads, "intermediate_size": args.d_ff} | more
+
+
+def distilbert(args, vocab):
+    return {"vocab_size": vocab, "dim": args.d_model, "n_layers": args.layers or 6, "n_heads": args.heads, "hidden_dim": args.d_ff}
+
+
+def behind_pad(args, vocab, **more):
+    return usual(args, vocab, max_position_embeddings=514, layer_norm_eps=1e-5, **more)
+
+
+def roberta(args, vocab):
+    return behind_pad(args, vocab, type_vocab_size=1)
+
+
+# configuration, inputs of the graph
+FAMILIES = {"bert": (usual, TYPED), "roberta": (roberta, UNTYPED), "xlm-roberta": (roberta, UNTYPED),
+            "mpnet": (behind_pad, UNTYPED), "distilbert": (distilbert, UNTYPED)}
+
+
 class Hidden(torch.nn.Module):
     """The graph that peers run: last hidden state only."""
 
-    def __init__(self, bert):
+    def __init__(self, encoder, names):
         super().__init__()
-        self.bert = bert
+        self.encoder, self.names = encoder, names
 
-    def forward(self, input_ids, attention_mask, token_type_ids):
-        return self.bert(input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids).last_hidden_state
+    def forward(self, *inputs):
+        return self.encoder(**dict(zip(self.names, inputs))).last_hidden_state
 
 
 def save_modules(out, d):
@@ -40,13 +67,13 @@ def save_modules(out, d):
     (out / "sentence_bert_config.json").write_text('{"max_seq_length": 512, "do_lower_case": false}', encoding="utf-8")
 
 
-def export(bert, path):
+def export(encoder, names, path):
     ids = torch.randint(1000, 20000, (2, 16))
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "token_type_ids": torch.zeros_like(ids)}
     axes = {0: "batch", 1: "tokens"}
-    names = ["input_ids", "attention_mask", "token_type_ids"]
     path.parent.mkdir(exist_ok=True)
     with torch.no_grad():
-        torch.onnx.export(Hidden(bert), (ids, torch.ones_like(ids), torch.zeros_like(ids)), str(path), input_names=names,
+        torch.onnx.export(Hidden(encoder, names), tuple(inputs[n] for n in names), str(path), input_names=names,
                           output_names=["last_hidden_state"], dynamic_axes=dict.fromkeys(names + ["last_hidden_state"], axes),
                           opset_version=17, dynamo=False)
 
@@ -55,24 +82,25 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("source", type=pathlib.Path)
     p.add_argument("out", type=pathlib.Path)
-    p.add_argument("--layers", type=int, default=12)
+    p.add_argument("--family", choices=FAMILIES, default="bert")
+    p.add_argument("--layers", type=int, help="default: the family's")
     p.add_argument("--d-model", type=int, default=768)
     p.add_argument("--heads", type=int, default=12)
     p.add_argument("--d-ff", type=int, default=3072)
     args = p.parse_args()
     torch.manual_seed(1)
     vocab = json.loads((args.source / "config.json").read_text(encoding="utf-8"))["vocab_size"]
-    config = transformers.BertConfig(vocab_size=vocab, hidden_size=args.d_model, num_hidden_layers=args.layers,
-                                     num_attention_heads=args.heads, intermediate_size=args.d_ff)
+    settings, names = FAMILIES[args.family]
+    config = transformers.AutoConfig.for_model(args.family, **settings(args, vocab))
     # Eager attention with plain arithmetic is what the exporter turns into a graph that onnxruntime fuses.
-    bert = transformers.BertModel._from_config(config, attn_implementation="eager", add_pooling_layer=False).eval()
+    encoder = transformers.AutoModel.from_config(config, attn_implementation="eager").eval()
     args.out.mkdir(parents=True, exist_ok=True)
-    bert.save_pretrained(args.out)
+    encoder.save_pretrained(args.out)
     for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json"):
         if (args.source / name).exists():
             shutil.copy(args.source / name, args.out / name)
     save_modules(args.out, args.d_model)
-    export(bert, args.out / "onnx" / "model.onnx")
+    export(encoder, names, args.out / "onnx" / "model.onnx")
 
 
 if __name__ == "__main__":

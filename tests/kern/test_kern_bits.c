@@ -99,9 +99,9 @@ static void test_linear(void **state)
 
 /* ------------------------------------------------------------------------------ attention */
 
-/* One text of n tokens at token `at` of a batch whose other keys and queries hold `other`; out: [n][head_dim]. */
+/* One text of n tokens at token `at` of a batch whose other keys and queries hold `other`; bias: of distance 0, or NULL; out: [n][head_dim]. */
 static void attend_text(const kern_table *t, const float *text, int64_t n, int64_t head_dim, int64_t at, int64_t total,
-                        float other, bool causal, float *out)
+                        float other, bool causal, const float *bias, float *out)
 {
     const int64_t panels = (total + 15) / 16, stride = 3 * head_dim * 16;
     float *qkv = oracle_floats(panels * stride), *scratch = oracle_floats(panels * 256),
@@ -118,7 +118,7 @@ static void attend_text(const kern_table *t, const float *text, int64_t n, int64
             end[lane] = (int32_t)(token < at ? at : token >= at + n ? total : causal ? token + 1 : at + n);
         }
         t->attention(&(kern_attention_args){qkv + p * stride, qkv + head_dim * 16, qkv + 2 * head_dim * 16, stride,
-                                            head_dim, begin, end, lanes, 0.3f, NULL, 0, o, scratch});
+                                            head_dim, begin, end, lanes, 0.3f, bias, p * 16, o, scratch});
         for (int64_t i = 0; i < n; i++)
             for (int64_t f = 0; (at + i) / 16 == p && f < head_dim; f++)
                 out[i * head_dim + f] = o[f * 16 + (at + i) % 16];
@@ -128,23 +128,29 @@ static void attend_text(const kern_table *t, const float *text, int64_t n, int64
 
 static void run_attention(const kern_table *t)
 {
+    enum { REACH = 128 };
     oracle_rng r = {5};
+    float *distances = oracle_floats(2 * REACH + 1);
+    for (int i = 0; i <= 2 * REACH; i++) distances[i] = rng_float(&r, 3.0f);
     for (int64_t n = 1; n <= 67; n += 1 + n / 5) {
-        for (int causal = 0; causal < 2; causal++) {
+        for (int kind = 0; kind < 4; kind++) { /* causal or not, with a bias or not */
+            const bool causal = kind % 2;
+            const float *bias = kind / 2 ? distances + REACH : NULL;
             const int64_t head_dim = 1 + n % 35;
             float *text = oracle_floats(n * 3 * head_dim), *alone = oracle_floats(n * head_dim),
                   *packed = oracle_floats(n * head_dim);
             for (int64_t i = 0; i < n * 3 * head_dim; i++) text[i] = rng_float(&r, 2.0f);
-            attend_text(t, text, n, head_dim, 0, n, 0.0f, causal, alone);
+            attend_text(t, text, n, head_dim, 0, n, 0.0f, causal, bias, alone);
             for (int64_t i = 0; i < n * head_dim; i++) assert_true(isfinite(alone[i]));
             for (int64_t at = 0; at < 34; at++) {
-                attend_text(t, text, n, head_dim, at, at + n + rng_int(&r, 0, 20), at % 2 ? NAN : 1e30f, causal,
+                attend_text(t, text, n, head_dim, at, at + n + rng_int(&r, 0, 20), at % 2 ? NAN : 1e30f, causal, bias,
                             packed);
                 assert_memory_equal(alone, packed, (size_t)(n * head_dim) * sizeof(float));
             }
             free(text), free(alone), free(packed);
         }
     }
+    free(distances);
 }
 
 static void test_attention(void **state)

@@ -147,14 +147,23 @@ static void cluster_scores(const kern_attention_args *a, const cluster *c)
     }
 }
 
-/* Adds what depends on the distance: lanes are neighbouring distances. */
-static void add_bias(const kern_attention_args *a, const cluster *c)
+/* Adds what depends on the distance to one half: its lanes are neighbouring distances, which lie side by side. Lanes that do not see a key
+ * may be further away than the array goes: those are not read. */
+static void add_bias(const kern_attention_args *a, const cluster *c, int half)
 {
-    for (int32_t j = c->key0; j < c->key1; j++) {
-        float *s = a->scratch + (int64_t)(j - c->key0) * KERN_LANES;
-        for (int32_t lane = c->lane0; lane < c->lane1; lane++) {
-            if (j >= a->begin[lane] && j < a->end[lane]) s[lane] += a->bias[a->query0 + lane - j];
+    const __m256i begin = _mm256_loadu_si256((const __m256i *)(a->begin + half * 8));
+    const __m256i end = _mm256_loadu_si256((const __m256i *)(a->end + half * 8));
+    const __m256i mine = _mm256_and_si256(lane_mask(half * 8, c->lane0, c->lane1), _mm256_cmpgt_epi32(end, begin));
+    const float *bias = a->bias + a->query0 + half * 8;
+    float *s = a->scratch + half * 8;
+    for (int32_t j = c->key0; j < c->key1; j++, s += KERN_LANES) {
+        __m256i seen = mine;
+        if (j < c->common0 || j >= c->common1) {
+            const __m256i key = _mm256_set1_epi32(j);
+            seen = _mm256_and_si256(mine,
+                                    _mm256_andnot_si256(_mm256_cmpgt_epi32(begin, key), _mm256_cmpgt_epi32(end, key)));
         }
+        _mm256_store_ps(s, _mm256_add_ps(_mm256_load_ps(s), _mm256_maskload_ps(bias - j, seen)));
     }
 }
 
@@ -243,8 +252,10 @@ void kern_avx2_attention(const kern_attention_args *a)
         const cluster c = next_cluster(a, lane);
         __m256 inverse[2];
         cluster_scores(a, &c);
-        if (a->bias) add_bias(a, &c);
-        for (int h = first_half(&c); h < last_half(&c); h++) inverse[h] = softmax_half(a, &c, h);
+        for (int h = first_half(&c); h < last_half(&c); h++) {
+            if (a->bias) add_bias(a, &c, h);
+            inverse[h] = softmax_half(a, &c, h);
+        }
         cluster_values(a, &c, inverse);
         lane = c.lane1;
     }
