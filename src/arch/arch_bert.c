@@ -2,7 +2,7 @@
  *
  * arch_bert.c: the forward of BERT-like encoders (Devlin et al. 2018): embeddings that are added up and normed, post-norm blocks, bidirectional
  * attention. What the families (arch_bert_families.c) have more or less of: token types, task types, a projection of the embeddings (Clark et al.
- * 2020), a bias of the scores by distance (Song et al. 2020). How a text's positions count is the packer's work.
+ * 2020), a bias of the scores by distance (Song et al. 2020), rotary positions (Su et al. 2021), gated FFNs (Shazeer 2020). How a text's positions count is the packer's work.
  */
 #include "arch/arch_bert.h"
 
@@ -59,15 +59,18 @@ lath_status bert_finish(arch_model *m, lath_error *err)
 
 /* Activations of a batch: x and delta of d_model, and one block that holds embeddings of another width first, then Q, K, V and the heads' results
  * during attention, the hidden features during the FFN:
- *     | x [n, d] | delta [n, d] | wide [n, max(d_embed, 4 d, d_ff)] | */
+ *     | x [n, d] | delta [n, d] | wide [n, max(d_embed, 4 d, d_ff or 2 d_ff)] | rope | */
 typedef struct bert_state {
     view embed, x, delta, qkv, ctx, hidden;
     int32_t *zeros; /* [n_tok] until delta is written */
+    float *turns;   /* memory of the rotary table */
+    nn_rope_table rope;
 } bert_state;
 
 static size_t wide_floats(const arch_model *m, const backend_ops *ops, int64_t n_tok)
 {
-    const int64_t widths[] = {m->dims.d_embed, 4 * m->dims.d_model, m->dims.d_ff};
+    const bert_model *w = m->weights;
+    const int64_t widths[] = {m->dims.d_embed, 4 * m->dims.d_model, w->ffn.base.scratch_features};
     size_t most = 0;
     for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
         const size_t n = ops->view_floats(n_tok, widths[i]);
@@ -78,7 +81,9 @@ static size_t wide_floats(const arch_model *m, const backend_ops *ops, int64_t n
 
 size_t bert_state_floats(const arch_model *m, const backend_ops *ops, int64_t n_tok)
 {
-    return 2 * ops->view_floats(n_tok, m->dims.d_model) + wide_floats(m, ops, n_tok);
+    const bert_model *w = m->weights;
+    const size_t rope = w->rope.n_pairs ? nn_rope_floats(&w->rope, ops, n_tok) : 0;
+    return 2 * ops->view_floats(n_tok, m->dims.d_model) + wide_floats(m, ops, n_tok) + rope;
 }
 
 static bert_state make_state(const arch_model *m, const backend_ops *ops, int64_t n_tok, float *memory)
@@ -92,7 +97,8 @@ static bert_state make_state(const arch_model *m, const backend_ops *ops, int64_
         .delta = ops->make_view(memory + n, n_tok, d),
         .qkv = ops->make_view(wide, n_tok, 3 * d),
         .ctx = ops->make_view(wide + 3 * n, n_tok, d),
-        .hidden = ops->make_view(wide, n_tok, m->dims.d_ff),
+        .hidden = ops->make_view(wide, n_tok, w->ffn.base.scratch_features),
+        .turns = wide + wide_floats(m, ops, n_tok),
         .zeros = (int32_t *)(void *)(memory + n),
     };
     s.embed = w->project.w.t ? ops->make_view(wide, n_tok, m->dims.d_embed) : s.x;
@@ -106,7 +112,7 @@ static lath_status embed(bert_model *w, const fwd *f, const bert_state *s)
     int32_t n = 0;
     sources[n++] = (op_gather_source){&w->word, f->b->ids};
     if (w->type.t) sources[n++] = (op_gather_source){&w->type, f->b->type_ids};
-    sources[n++] = (op_gather_source){&w->position, f->b->pos};
+    if (w->position.t) sources[n++] = (op_gather_source){&w->position, f->b->pos};
     if (w->task.t) {
         memset(s->zeros, 0, (size_t)f->b->n_tok * sizeof(*s->zeros));
         sources[n++] = (op_gather_source){&w->task, s->zeros};
@@ -121,7 +127,10 @@ static lath_status embed(bert_model *w, const fwd *f, const bert_state *s)
 /* One post-norm block (Devlin et al. 2018, after Vaswani et al. 2017, fig. 1). x: [n_tok, d_model], changed in place. */
 static lath_status block(bert_model *w, bert_layer *l, const fwd *f, int32_t i, const bert_state *s)
 {
-    const nn_attention_args args = {.mask = nn_mask_all(f->b), .bias = w->bias, .bias_reach = w->bias_reach};
+    const nn_attention_args args = {.mask = nn_mask_all(f->b),
+                                    .rope = s->rope.rope ? &s->rope : NULL,
+                                    .bias = w->bias,
+                                    .bias_reach = w->bias_reach};
     TRY(nn_attention(f, &l->attn, &args, s->x, s->qkv, s->ctx, s->delta)); /* delta = Wo MHA(x)     */
     TRY(trace_emit(f, TRACE_ATTN_OUT, i, s->delta));
     TRY(nn_norm(f, s->x, &s->delta, &l->attn_norm, s->x)); /* x = LN(x + delta)      */
@@ -136,6 +145,7 @@ lath_status bert_forward(arch_model *m, const fwd *f, float *state, view *out)
 {
     bert_model *w = m->weights;
     bert_state s = make_state(m, f->s->ops, f->b->n_tok, state);
+    if (w->rope.n_pairs) TRY(nn_rope_fill(f, &w->rope, s.turns, &s.rope));
     TRY(embed(w, f, &s));
     for (int32_t i = 0; i < m->dims.n_layers; i++) TRY(block(w, (bert_layer *)m->layers + i, f, i, &s));
     *out = s.x;

@@ -15,13 +15,15 @@ typedef struct bert_layer {
 } bert_layer;
 
 typedef struct bert_model {
-    weight word, position; /* [vocab, d_embed], [positions, d_embed] */
-    weight type, task;     /* [types, d_embed], [task types, d_embed]; absent in families without */
+    weight word; /* [vocab, d_embed] */
+    weight position, type,
+        task; /* [positions, d_embed], [types, d_embed], [task types, d_embed]; absent in families without */
     op_norm embed_norm;
     nn_linear_w project; /* [d_model, d_embed]; absent where the widths are the same */
     weight buckets;    /* [buckets, n_heads], what attention adds to a score by distance; absent in families without */
     const float *bias; /* made of it, as op_attention wants it, in the model's arena; NULL without */
     int64_t bias_reach;
+    nn_rope rope; /* n_pairs 0: queries and keys are not turned */
     double eps;
     kern_fn fn;
     ffn_dense ffn;

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * arch_list.h: every architecture: ARCH(model_type, descriptor). */
 ARCH("bert", arch_bert)
+ARCH("modernbert", arch_modernbert)
+ARCH("nomic_bert", arch_nomic)
+ARCH("gte", arch_gte)
+ARCH("new", arch_new)
 ARCH("llama", arch_llama)
 ARCH("mistral", arch_mistral)
 ARCH("qwen2", arch_qwen2)

@@ -60,10 +60,7 @@ lath_status arch_rope_init(arena *mem, double theta, int64_t n_pairs, nn_rope *o
 {
     float *inv = arena_array(mem, (size_t)n_pairs, sizeof(float));
     if (!inv) return err_nomem(err, (size_t)n_pairs * sizeof(float));
-    for (int64_t i = 0; i < n_pairs; i++) {
-        const float exponent = (float)(2 * i) / (float)(2 * n_pairs);
-        inv[i] = 1.0f / (float)pow(theta, (double)exponent);
-    }
+    nn_rope_frequencies(theta, n_pairs, inv);
     *out = (nn_rope){.inv_freq = inv, .n_pairs = n_pairs, .scale = 1.0f};
     return LATH_OK;
 }
@@ -73,6 +70,18 @@ static lath_status scale_linear(const rope_source *s, const char *name, nn_rope 
     double factor;
     TRY(want_positive(s, "factor", name, &factor, err));
     for (int64_t i = 0; i < r->n_pairs; i++) r->inv_freq[i] /= (float)factor;
+    return LATH_OK;
+}
+
+/* A larger base, and all slower ("fixed NTK": kexue.fm/archives/9706, eq. 6, which the GTE models have). */
+static lath_status scale_ntk(const rope_source *s, const char *name, nn_rope *r, lath_error *err)
+{
+    double factor;
+    TRY(want_positive(s, "factor", name, &factor, err));
+    if (json_present(json_get(s->params, "mixed_b")))
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: rope type \"ntk\": mixed_b is not supported", name);
+    nn_rope_frequencies(s->theta * factor, r->n_pairs, r->inv_freq);
+    for (int64_t i = 0; i < r->n_pairs; i++) r->inv_freq[i] /= (float)pow(factor, 1 / (double)r->n_pairs);
     return LATH_OK;
 }
 
@@ -151,6 +160,7 @@ lath_status arch_rope_parse(const json_value *config, const char *name, const ar
     TRY(arch_rope_init(mem, s.theta, pairs, out, err));
     if (strcmp(s.type, "default") == 0 || strcmp(s.type, "dynamic") == 0) return LATH_OK;
     if (strcmp(s.type, "linear") == 0) return scale_linear(&s, name, out, err);
+    if (strcmp(s.type, "ntk") == 0) return scale_ntk(&s, name, out, err);
     if (strcmp(s.type, "llama3") == 0) return scale_llama3(&s, config, name, spec->max_positions, out, err);
     if (strcmp(s.type, "yarn") == 0) return scale_yarn(&s, config, name, spec->max_positions, out, err);
     return err_set(err, LATH_ERR_UNSUPPORTED, "%s: rope type \"%.60s\" is not supported", name, s.type);

@@ -76,9 +76,10 @@ typedef struct op_norm_args {
  * rounded to f32, as the reference implementation's is. */
 typedef struct op_rope_table {
     const int32_t *pos;    /* [n_tok] */
-    const float *inv_freq; /* [n_pairs] */
+    const float *inv_freq; /* [n_pairs], or several such sets behind each other */
     float scale;
-    view cosine, sine; /* [n_tok, n_pairs] */
+    view cosine, sine;  /* [n_tok, n_pairs] */
+    const int32_t *set; /* [n_tok] the set that a token takes; NULL: all the first */
 } op_rope_table;
 
 /* Turns the pairs of every head in place (kern.h says which features are a pair). */

@@ -289,9 +289,10 @@ static void rope_table_task(void *ctx, int64_t p, int32_t worker)
     const op_rope_table *a = ((const rope_table_job *)ctx)->a;
     float *c = a->cosine.data + p * a->cosine.stride, *s = a->sine.data + p * a->sine.stride;
     for (int32_t lane = 0; lane < lanes_of(a->cosine.n_tok, p); lane++) {
-        const float pos = (float)a->pos[p * LANES + lane];
+        const int64_t t = p * LANES + lane;
+        const float pos = (float)a->pos[t], *inv_freq = a->inv_freq + (a->set ? a->set[t] * a->cosine.d : 0);
         for (int64_t i = 0; i < a->cosine.d; i++) {
-            const float angle = pos * a->inv_freq[i];
+            const float angle = pos * inv_freq[i];
             c[i * LANES + lane] = (float)cos((double)angle) * a->scale;
             s[i * LANES + lane] = (float)sin((double)angle) * a->scale;
         }

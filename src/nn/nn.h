@@ -61,17 +61,24 @@ nn_mask nn_mask_window(const batch *b, int64_t behind, int64_t ahead, int32_t *m
 /* Floats of a state that nn_mask_window's memory takes. */
 size_t nn_mask_floats(int64_t n_tok);
 
-/* Rotary embeddings of a model (Su et al. 2021): the frequencies, and per forward the table of a batch. */
+/* Rotary embeddings of a model (Su et al. 2021): the frequencies, and per forward the table of a batch. With "dynamic NTK" a
+ * text of n > trained tokens turns by frequencies of its own: those of the base
+ * theta (stretch n / trained - (stretch - 1))^(d / (d - 2)), d = 2 n_pairs. */
 typedef struct nn_rope {
     float *inv_freq; /* [n_pairs] */
     int64_t n_pairs;
     float scale; /* of cos and sin; 1 for most */
     bool interleaved;
+    int64_t trained; /* 0: the same frequencies at any length */
+    double theta, stretch;
 } nn_rope;
 typedef struct nn_rope_table {
     const nn_rope *rope;
     view cosine, sine; /* [n_tok, n_pairs] */
 } nn_rope_table;
+/* theta^(-2 i / (2 n_pairs)) for i < n_pairs, rounded as the reference implementation rounds it: an angle of thousands of
+ * radians shows the difference. */
+void nn_rope_frequencies(double theta, int64_t n_pairs, float *inv_freq);
 size_t nn_rope_floats(const nn_rope *r, const backend_ops *ops, int64_t n_tok);
 /* The table of the batch's positions in `memory`. */
 lath_status nn_rope_fill(const fwd *f, const nn_rope *r, float *memory, nn_rope_table *out);

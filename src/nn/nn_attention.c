@@ -2,6 +2,9 @@
  * nn_attention.c: softmax(Q K^T scale) V and its projections (Vaswani et al. 2017), who sees whom, rotary tables. */
 #include "nn/nn.h"
 
+#include <math.h>
+#include <string.h>
+
 nn_mask nn_mask_all(const batch *b) { return (nn_mask){b->begin, b->end}; }
 
 /* The backend reads the masks of whole panels: what is behind the last token is kept inside, too. */
@@ -27,19 +30,66 @@ nn_mask nn_mask_window(const batch *b, int64_t behind, int64_t ahead, int32_t *m
     return (nn_mask){begin, end};
 }
 
+void nn_rope_frequencies(double theta, int64_t n_pairs, float *inv_freq)
+{
+    const double base = (double)(float)theta;
+    for (int64_t i = 0; i < n_pairs; i++) {
+        const float exponent = (float)(2 * i) / (float)(2 * n_pairs);
+        inv_freq[i] = 1.0f / (float)pow(base, (double)exponent);
+    }
+}
+
+/* Sets of frequencies that a batch of n_tok tokens needs: everybody's, and one for each text that is longer than trained. */
+static int64_t most_sets(const nn_rope *r, int64_t n_tok) { return 1 + n_tok / (r->trained + 1); }
+
+static size_t set_floats(const nn_rope *r, int64_t n_tok)
+{
+    return (size_t)((most_sets(r, n_tok) * r->n_pairs + KERN_LANES - 1) / KERN_LANES * KERN_LANES);
+}
+
 size_t nn_rope_floats(const nn_rope *r, const backend_ops *ops, int64_t n_tok)
 {
-    return 2 * ops->view_floats(n_tok, r->n_pairs);
+    size_t n = 2 * ops->view_floats(n_tok, r->n_pairs);
+    if (r->trained) n += set_floats(r, n_tok) + (size_t)mask_tokens(n_tok);
+    return n;
+}
+
+/* The sets of a batch, and which one each token takes; false: all take the first, which is the model's. */
+static bool make_sets(const nn_rope *r, const batch *b, float *sets, int32_t *set)
+{
+    int32_t n = 0;
+    memcpy(sets, r->inv_freq, (size_t)r->n_pairs * sizeof(float));
+    for (int32_t i = 0; i < b->n_seq; i++) {
+        const int64_t length = b->start[i + 1] - b->start[i];
+        const double d = 2 * (double)r->n_pairs;
+        if (length > r->trained) {
+            const double longer = r->stretch * (double)length / (double)r->trained - (r->stretch - 1);
+            n++;
+            nn_rope_frequencies(r->theta * pow(longer, d / (d - 2)), r->n_pairs, sets + n * r->n_pairs);
+        }
+        for (int32_t t = b->start[i]; t < b->start[i + 1]; t++) set[t] = length > r->trained ? n : 0;
+    }
+    return n > 0;
 }
 
 lath_status nn_rope_fill(const fwd *f, const nn_rope *r, float *memory, nn_rope_table *out)
 {
     const backend_ops *ops = f->s->ops;
     const int64_t n_tok = f->b->n_tok;
+    const size_t n = ops->view_floats(n_tok, r->n_pairs);
     out->rope = r;
     out->cosine = ops->make_view(memory, n_tok, r->n_pairs);
-    out->sine = ops->make_view(memory + ops->view_floats(n_tok, r->n_pairs), n_tok, r->n_pairs);
-    const op_rope_table a = {f->b->pos, r->inv_freq, r->scale, out->cosine, out->sine};
+    out->sine = ops->make_view(memory + n, n_tok, r->n_pairs);
+    op_rope_table a = {
+        .pos = f->b->pos, .inv_freq = r->inv_freq, .scale = r->scale, .cosine = out->cosine, .sine = out->sine};
+    if (r->trained) {
+        float *sets = memory + 2 * n;
+        int32_t *set = (int32_t *)(void *)(sets + set_floats(r, n_tok));
+        if (make_sets(r, f->b, sets, set)) {
+            a.inv_freq = sets;
+            a.set = set;
+        }
+    }
     return ops->rope_table(f->s, &a);
 }
 

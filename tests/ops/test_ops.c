@@ -369,21 +369,27 @@ static void case_glu(env *e, const shape *s)
 
 /* ------------------------------------------------------------------------------------------------------------- rope */
 
-/* Angles of f32, as the table's contract says, their cosines in double. */
+/* Angles of f32, as the table's contract says, their cosines in double; one set of frequencies, then one of three a token. */
 static void case_rope_table(env *e, const shape *s)
 {
     const int64_t pairs = s->d;
-    float *inv_freq = rnd_floats(e, pairs, 1);
-    int32_t *pos = rising(e, s->n_tok);
-    for (int64_t t = 0; t < s->n_tok; t++) pos[t] = (int32_t)(t * 997 % 4001);
+    float *inv_freq = rnd_floats(e, 3 * pairs, 1);
+    int32_t *pos = rising(e, s->n_tok), *set = rising(e, s->n_tok);
+    for (int64_t t = 0; t < s->n_tok; t++) {
+        pos[t] = (int32_t)(t * 997 % 4001);
+        set[t] = (int32_t)(t * 5 % 3);
+    }
     view cosine = make_view(e, s->n_tok, pairs), sine = make_view(e, s->n_tok, pairs);
-    const op_rope_table table = {pos, inv_freq, 1.25f, cosine, sine};
-    assert_ok(e->ops->rope_table(&e->s, &table), e->err);
-    const float *c = get(e, cosine), *sn = get(e, sine);
-    for (int64_t i = 0; i < s->n_tok * pairs; i++) {
-        const float angle = (float)pos[i / pairs] * inv_freq[i % pairs];
-        close_to("rope_table", c[i], 1.25 * cos((double)angle), 2e-7);
-        close_to("rope_table", sn[i], 1.25 * sin((double)angle), 2e-7);
+    for (int sets = 0; sets < 2; sets++) {
+        const op_rope_table table = {pos, inv_freq, 1.25f, cosine, sine, sets ? set : NULL};
+        assert_ok(e->ops->rope_table(&e->s, &table), e->err);
+        const float *c = get(e, cosine), *sn = get(e, sine);
+        for (int64_t i = 0; i < s->n_tok * pairs; i++) {
+            const int64_t t = i / pairs, first = sets ? set[t] * pairs : 0;
+            const float angle = (float)pos[t] * inv_freq[first + i % pairs];
+            close_to("rope_table", c[i], 1.25 * cos((double)angle), 2e-7);
+            close_to("rope_table", sn[i], 1.25 * sin((double)angle), 2e-7);
+        }
     }
 }
 
