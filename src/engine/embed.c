@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/utf8.h"
 #include "engine/embcache.h"
 #include "engine/runner.h"
 
@@ -35,6 +34,15 @@ struct lath_embedder {
 
 /* ------------------------------------------------------------------------------------------------------------ options */
 
+static lath_status check_kind(const lath_model *m, lath_error *err)
+{
+    const bool scores = m->kind == MODEL_CROSS_ENCODER;
+    if (!scores && m->st.n_score_ids == 0) return LATH_OK;
+    return err_set(err, LATH_ERR_UNSUPPORTED,
+                   "%s: %.80s is a %s: it scores pairs of texts and gives no embeddings (use lath rerank)", m->path,
+                   m->class_name ? m->class_name : "it", scores ? "cross-encoder" : "reranker");
+}
+
 static lath_status check_options(const lath_embed_options *o, const lath_model *m, lath_error *err)
 {
     if (o->struct_size != sizeof(*o))
@@ -51,34 +59,6 @@ static lath_status check_options(const lath_embed_options *o, const lath_model *
         return err_set(err, LATH_ERR_USAGE, "max tokens: %d, want %d to %d (the model's window)", o->max_tokens, least,
                        m->max_tokens);
     return LATH_OK;
-}
-
-static lath_status choose_prompt(const lath_embed_options *o, const lath_model *m, const char **text, size_t *len,
-                                 lath_error *err)
-{
-    *text = "";
-    *len = 0;
-    if (o->prompt_text) {
-        *text = o->prompt_text;
-        *len = strlen(o->prompt_text);
-        if (utf8_first_invalid(*text, *len) != *len)
-            return err_set(err, LATH_ERR_INPUT, "the prompt is not valid UTF-8");
-        return LATH_OK;
-    }
-    const char *name = o->prompt_name ? o->prompt_name : m->st.default_prompt;
-    if (!name) return LATH_OK;
-    for (int32_t i = 0; i < m->st.n_prompts; i++) {
-        if (strcmp(m->st.prompts[i].name, name) != 0) continue;
-        *text = m->st.prompts[i].text;
-        *len = m->st.prompts[i].len;
-        return LATH_OK;
-    }
-    char names[128] = "none";
-    size_t at = 0;
-    for (int32_t i = 0; i < m->st.n_prompts && at + 1 < sizeof(names); i++)
-        at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", i ? ", " : "", m->st.prompts[i].name);
-    return err_set(err, LATH_ERR_USAGE, "prompt \"%.60s\": the model has no prompt of that name (it has: %s)", name,
-                   names);
 }
 
 /* How many tokens of each text are the prompt's, as the reference counts: those of the prompt alone with its template, less a last special one. */
@@ -154,9 +134,9 @@ static lath_status join_cache(lath_embedder *e, lath_error *err)
     char settings[256];
     uint64_t model[2];
     if (!o->cache) return LATH_OK;
-    size_t at = (size_t)snprintf(settings, sizeof(settings),
-                                 "lath=%s isa=%s precision=exact dim=%lld cut=%d normalize=%d pooling", lath_version(),
-                                 e->model->rt->kern.isa, (long long)e->dim, o->dim && e->dim < e->d_steps, e->normalize);
+    size_t at = (size_t)snprintf(
+        settings, sizeof(settings), "lath=%s isa=%s precision=exact dim=%lld cut=%d normalize=%d pooling",
+        lath_version(), e->model->rt->kern.isa, (long long)e->dim, o->dim && e->dim < e->d_steps, e->normalize);
     for (int32_t i = 0; i < e->n_modes && at < sizeof(settings); i++)
         at += (size_t)snprintf(settings + at, sizeof(settings) - at, "%c%d", i ? '+' : '=', (int)e->modes[i]);
     if (at >= sizeof(settings)) return err_set(err, LATH_ERR_LIMIT, "the settings of the embedder are too long");
@@ -171,10 +151,11 @@ lath_status lath_embedder_create(const lath_model *model, const lath_embed_optio
     err_clear(err);
     if (!opts) opts = &defaults;
     if (!model || !out) return err_set(err, LATH_ERR_USAGE, "lath_embedder_create: an argument is missing");
+    TRY(check_kind(model, err));
     TRY(check_options(opts, model, err));
     const char *prompt;
     size_t prompt_len;
-    TRY(choose_prompt(opts, model, &prompt, &prompt_len, err));
+    TRY(st_choose_prompt(&model->st, opts->prompt_name, opts->prompt_text, &prompt, &prompt_len, err));
     const lath_allocator *alloc = &model->rt->alloc;
     lath_embedder *e = alloc_zero(alloc, sizeof(*e));
     if (!e) return err_nomem(err, sizeof(*e));
