@@ -235,8 +235,9 @@ static lath_status print_table(buf *b, const facts *f, bool tensors, lath_error 
 {
     const lath_model_info *m = &f->m;
     char a[24], c[24], d[24];
-    row(b, "architecture", "%s, %s%s%s", m->architecture, m->kind, m->class_name ? ": " : "",
-        m->class_name ? m->class_name : "");
+    row(b, "architecture", "%s", m->architecture);
+    row(b, "kind", "%s%s%s%s", m->kind, m->class_name ? " (" : "", m->class_name ? m->class_name : "",
+        m->class_name ? ")" : "");
     row(b, "path", "%s", m->path);
     row(b, "layers", "%d of %d heads, width %lld, feed-forward %lld (%s)", (int)m->n_layers, (int)m->n_heads,
         (long long)m->d_model, (long long)m->d_ff, m->activation);
