@@ -67,6 +67,19 @@ static lath_status put_prompts(buf *b, const facts *f, lath_error *err)
     return LATH_OK;
 }
 
+static lath_status put_labels(buf *b, const facts *f, lath_error *err)
+{
+    buf_str(b, "\"labels\":[");
+    for (int32_t i = 0; i < f->m.n_labels; i++) {
+        const char *name;
+        TRY(lath_model_get_label(f->model, i, &name, err));
+        if (i > 0) buf_char(b, ',');
+        json_put_string(b, name, strlen(name));
+    }
+    buf_str(b, "],");
+    return LATH_OK;
+}
+
 static lath_status put_tensors(buf *b, const facts *f, lath_error *err)
 {
     buf_str(b, ",\"tensor_list\":[");
@@ -105,6 +118,8 @@ static lath_status print_json(buf *b, const facts *f, bool tensors, lath_error *
     const lath_model_info *m = &f->m;
     buf_char(b, '{');
     member(b, "architecture", m->architecture);
+    member(b, "kind", m->kind);
+    member(b, "class", m->class_name);
     member(b, "path", m->path);
     member(b, "activation", m->activation);
     number(b, "layers", (uint64_t)m->n_layers);
@@ -113,9 +128,14 @@ static lath_status print_json(buf *b, const facts *f, bool tensors, lath_error *
     number(b, "d_ff", (uint64_t)m->d_ff);
     number(b, "vocab_size", (uint64_t)m->vocab_size);
     number(b, "max_tokens", (uint64_t)m->max_tokens);
-    number(b, "d_embedding", (uint64_t)m->d_embedding);
-    member(b, "pooling", pooling_name(m->pooling));
-    buf_printf(b, "\"normalized\":%s,", m->normalized ? "true" : "false");
+    if (m->n_labels) {
+        TRY(put_labels(b, f, err));
+        member(b, "score_activation", m->score_activation);
+    } else {
+        number(b, "d_embedding", (uint64_t)m->d_embedding);
+        member(b, "pooling", pooling_name(m->pooling));
+        buf_printf(b, "\"normalized\":%s,", m->normalized ? "true" : "false");
+    }
     member(b, "weights_dtype", m->weights);
     number(b, "params", m->n_params);
     number(b, "tensors", (uint64_t)m->n_tensors);
@@ -185,6 +205,18 @@ static void table_inference(buf *b, const lath_model_info *m)
     row(b, "inference", "end token %s, rope table %s, on a GPU up to %d tokens", eos, rope, (int)m->gpu_max_seq_len);
 }
 
+static lath_status table_labels(buf *b, const facts *f, lath_error *err)
+{
+    buf_printf(b, "%-16s %d label%s (", "score", (int)f->m.n_labels, f->m.n_labels == 1 ? "" : "s");
+    for (int32_t i = 0; i < f->m.n_labels; i++) {
+        const char *name;
+        TRY(lath_model_get_label(f->model, i, &name, err));
+        buf_printf(b, "%s%s", i > 0 ? ", " : "", name);
+    }
+    buf_printf(b, "), activation %s\n", f->m.score_activation ? f->m.score_activation : "not declared");
+    return LATH_OK;
+}
+
 static lath_status table_tensors(buf *b, const facts *f, lath_error *err)
 {
     buf_char(b, '\n');
@@ -204,13 +236,18 @@ static lath_status print_table(buf *b, const facts *f, bool tensors, lath_error 
     const lath_model_info *m = &f->m;
     char a[24], c[24], d[24];
     row(b, "architecture", "%s", m->architecture);
+    row(b, "kind", "%s%s%s%s", m->kind, m->class_name ? " (" : "", m->class_name ? m->class_name : "",
+        m->class_name ? ")" : "");
     row(b, "path", "%s", m->path);
     row(b, "layers", "%d of %d heads, width %lld, feed-forward %lld (%s)", (int)m->n_layers, (int)m->n_heads,
         (long long)m->d_model, (long long)m->d_ff, m->activation);
     row(b, "vocabulary", "%d", (int)m->vocab_size);
     row(b, "window", "%d tokens", (int)m->max_tokens);
-    row(b, "vector", "%lld numbers, pooling %s, %s", (long long)m->d_embedding, pooling_name(m->pooling),
-        m->normalized ? "length 1" : "not normalised");
+    if (m->n_labels)
+        TRY(table_labels(b, f, err));
+    else
+        row(b, "vector", "%lld numbers, pooling %s, %s", (long long)m->d_embedding, pooling_name(m->pooling),
+            m->normalized ? "length 1" : "not normalised");
     TRY(table_prompts(b, f, err));
     table_inference(b, m);
     row(b, "weights", "%s, %.1f M parameters, %d tensors (%d unused), %s in files", m->weights,

@@ -17,6 +17,7 @@ static const struct {
 } sections[] = {
     {GROUP_MODEL, "Model"},
     {GROUP_SEARCH, "Search"},
+    {GROUP_RERANK, "Scoring"},
     {GROUP_TOKENIZE, "Tokens"},
     {GROUP_INFO, "What to show"},
     {GROUP_EMBED, "Embedding"},

@@ -24,6 +24,7 @@ enum option_group {
     GROUP_FORMAT = 1 << 7,
     GROUP_OUTPUT = 1 << 8,
     GROUP_COMMON = 1 << 9,
+    GROUP_RERANK = 1 << 11,
     GROUP_HELP = 1 << 10 /* --help of a command that takes no other option */
 };
 
@@ -41,14 +42,14 @@ typedef struct options {
     arena arena;      /* lists, strings of --config */
     string_list args; /* what is no option */
     const char *model, *config, *field, *output, *corpus, *index, *cache;
-    const char *prompt, *prompt_text, *corpus_prompt, *corpus_prompt_text, *pair;
+    const char *prompt, *prompt_text, *corpus_prompt, *corpus_prompt_text, *pair, *label;
     string_list files, queries;
     int64_t threads, dim, max_len, batch_tokens, top_k;
     int pooling, isa, precision; /* of lath.h */
     int device, format;          /* enum device, enum output_format */
     int verbose;
     bool quiet, help, lossy, json, jsonl, no_normalize, no_truncate, ids, tokens, offsets, no_special, decode,
-        keep_special, no_parse_special, tensors;
+        keep_special, no_parse_special, tensors, raw;
 } options;
 
 typedef struct option_choice {

@@ -143,12 +143,11 @@ static lath_status rows_room(embed_job *j, size_t n, lath_error *err)
     return err_nomem(err, n * (size_t)j->dim * sizeof(*j->vectors));
 }
 
-/* The library names a text by its index in the call; people look for a line or an argument. */
-static lath_status name_text(const text_chunk *c, lath_status st, lath_error *err)
+lath_status setup_name_item(const text_chunk *c, const char *item, lath_status st, lath_error *err)
 {
-    char lead[32];
+    char lead[40];
     if (err->item < 0 || (size_t)err->item >= c->n) return st;
-    const size_t n = (size_t)snprintf(lead, sizeof(lead), "text %lld: ", (long long)err->item);
+    const size_t n = (size_t)snprintf(lead, sizeof(lead), "%.12s %lld: ", item, (long long)err->item);
     if (strncmp(err->msg, lead, n) == 0) memmove(err->msg, err->msg + n, strlen(err->msg) - n + 1);
     return text_where(c, (size_t)err->item, st, err);
 }
@@ -164,7 +163,7 @@ lath_status embed_job_run(embed_job *j, const text_chunk *c, lath_error *err)
     j->seconds += clock_now() - begin;
     if (st != LATH_OK) {
         progress_clear(j->progress);
-        return name_text(c, st, err);
+        return setup_name_item(c, "text", st, err);
     }
     progress_add(j->progress, c->n);
     j->n_texts += c->n;

@@ -40,12 +40,14 @@ typedef struct embed_job {
     double seconds;  /* inside lath_embed */
 } embed_job;
 
-/* The options of lath_embed that the command line asks for; prompt is left to the caller. */
+/* The options of lath_embed that the command line asks for. */
 void setup_embed_options(const options *o, lath_embed_options *out);
 /* With the cache that the options name. eo->progress is set to `p`, which must outlive the job. */
 lath_status embed_job_open(embed_job *j, const setup *s, lath_embed_options *eo, progress *p, lath_error *err);
 /* Vectors of the chunk into j->vectors. A text at fault is named by its place. */
 lath_status embed_job_run(embed_job *j, const text_chunk *c, lath_error *err);
+/* The library names what it was given by its index in the call ("text 3: ..."; item is "text"); people look for a line or an argument. */
+lath_status setup_name_item(const text_chunk *c, const char *item, lath_status st, lath_error *err);
 /* Tells on stderr how many texts were cut, unless -q, and with -v what came from the cache. */
 void embed_job_notes(const embed_job *j);
 void embed_job_close(embed_job *j); /* a zeroed one is allowed */

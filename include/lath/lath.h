@@ -6,6 +6,7 @@
  *     lath_runtime   threads, kernels, allocator, log: one a process is usual, several are independent
  *     lath_model     an opened model directory: weights in the map, configuration, tokenizer; immutable, shared between threads
  *     lath_embedder  the working memory of one stream of embedding calls; one thread at a time uses it
+ *     lath_reranker  the same for scoring pairs of texts with a cross-encoder
  *
  *     lath_runtime *rt; lath_model *model; lath_embedder *e; lath_error err;
  *     lath_runtime_create(NULL, &rt, &err);
@@ -20,7 +21,7 @@
  *   Options   structs of options begin with `size_t struct_size`; a LATH_..._OPTIONS_INIT macro sets it and every default. NULL is all defaults.
  *   Threads   a runtime and a model may be used from any number of threads at once; compute of one runtime is done by one pool, callers
  *             take turns for a batch. Create and destroy of one object are the caller's to order.
- *   Lifetime  destroy embedders, then models, then the runtime.
+ *   Lifetime  destroy embedders and rerankers, then models, then the runtime.
  *   Strings   are UTF-8. Strings returned are borrowed from the object and live as long as it.
  *   Never     the library has no globals, reads no environment, prints nothing, never exits, and touches no network.
  *   Numbers   at a given ISA and precision the vector of a text is bit-identical alone or in any batch, at any number of threads.
@@ -139,6 +140,10 @@ typedef struct lath_model_info {
     int32_t eos_token_id;           /* -1: not given */
     int32_t rope_table_max_seq_len; /* a limit of the window; 0: not given */
     int32_t gpu_max_seq_len;
+    const char *kind;             /* "embedder", "cross-encoder" (lath_rerank; no embeddings) or "language model" */
+    const char *class_name;       /* as config.json's "architectures" names it, or NULL */
+    int32_t n_labels;             /* of a cross-encoder; else 0 */
+    const char *score_activation; /* of a cross-encoder, as the model declares it, or NULL */
 } lath_model_info;
 /* LATH_ERR_USAGE when info->struct_size is not one that this library knows. */
 LATH_API lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, lath_error *err);
@@ -156,6 +161,9 @@ LATH_API lath_status lath_model_get_tensor(const lath_model *model, int32_t i, l
 /* Prompt i of 0 .. n_prompts - 1 (config_sentence_transformers.json). */
 LATH_API lath_status lath_model_get_prompt(const lath_model *model, int32_t i, const char **name, const char **text,
                                            lath_error *err);
+
+/* Label i of 0 .. n_labels - 1 of a cross-encoder. LATH_ERR_USAGE when out of range. */
+LATH_API lath_status lath_model_get_label(const lath_model *model, int32_t i, const char **name, lath_error *err);
 
 /* The path of the mapped weight file that holds this address, or NULL. Async-signal-safe: for a SIGBUS handler. */
 LATH_API const char *lath_model_file_at(const lath_model *model, const void *address);
@@ -381,6 +389,61 @@ LATH_API lath_status lath_cache_get_stats(lath_cache *cache, lath_cache_stats *s
  * other settings. LATH_ERR_NOT_FOUND, _IO, _NOMEM. */
 LATH_API lath_status lath_cache_export(lath_embedder *e, const char *path, uint64_t *n, lath_error *err);
 LATH_API lath_status lath_cache_import(lath_embedder *e, const char *path, uint64_t *n, lath_error *err);
+
+/* --------------------------------------------------------------------------------------------------------------- reranking */
+
+/* The working memory of one stream of scoring calls on a cross-encoder; one thread at a time uses it. */
+typedef struct lath_reranker lath_reranker;
+
+/* How a logit becomes a score. */
+typedef enum lath_activation {
+    LATH_ACTIVATION_MODEL =
+        0, /* as the model declares; where it declares nothing: sigmoid for one label, none for several */
+    LATH_ACTIVATION_NONE = 1, /* the score is the logit */
+    LATH_ACTIVATION_SIGMOID = 2
+} lath_activation;
+
+typedef struct lath_rerank_options {
+    size_t struct_size;
+    lath_activation activation;
+    const char *label; /* NULL: the only one; else the name of one of the model's labels, or its number */
+    const char *prompt_name, *prompt_text; /* as in lath_embed_options; put before the query */
+    int32_t max_tokens;   /* 0: the model's window; else a smaller one; of query, document and template together */
+    int32_t no_truncate;  /* 1: a pair over the window is LATH_ERR_WINDOW with err->item set */
+    int32_t batch_tokens; /* as in lath_embed_options */
+    lath_progress_fn progress;
+    void *progress_ctx;
+} lath_rerank_options;
+#define LATH_RERANK_OPTIONS_INIT                                                                  \
+    {                                                                                             \
+        sizeof(lath_rerank_options), LATH_ACTIVATION_MODEL, NULL, NULL, NULL, 0, 0, 0, NULL, NULL \
+    }
+
+/* LATH_ERR_UNSUPPORTED: the model is no cross-encoder, or declares an activation that lath does not have (named; another choice of `activation`
+ * goes on). LATH_ERR_USAGE: it has several labels and none is asked for, or none of that name. Strings of the options are copied. The model must
+ * outlive it. */
+LATH_API lath_status lath_reranker_create(const lath_model *model, const lath_rerank_options *opts, lath_reranker **out,
+                                          lath_error *err);
+LATH_API void lath_reranker_destroy(lath_reranker *r); /* NULL is allowed */
+/* Bytes that it holds. */
+LATH_API uint64_t lath_reranker_bytes(const lath_reranker *r);
+
+typedef struct lath_rerank_result {
+    float score;       /* the logit through the activation */
+    float logit;       /* what the model gives; orders documents also where scores saturate */
+    int32_t n_tokens;  /* of the pair that were computed: after truncation, template included */
+    int32_t truncated; /* 1: the pair was longer than the window; the longer of its texts was cut first */
+} lath_rerank_result;
+
+/* Scores each of n documents for the query. results: [n], in the order of the documents. One thread at a time per reranker.
+ * LATH_ERR_INPUT: an empty query or invalid UTF-8, LATH_ERR_WINDOW: err->item is the index of the document, or -1 for the query; results are
+ * undefined then. LATH_ERR_FORMAT: NaN or infinite weights were met (named). LATH_ERR_INTERRUPTED. */
+LATH_API lath_status lath_rerank(lath_reranker *r, lath_text query, const lath_text *documents, size_t n,
+                                 lath_rerank_result *results, lath_error *err);
+/* order: [n] := indices of results, the largest logit first; of equal ones the lower index. */
+LATH_API void lath_rerank_order(const lath_rerank_result *results, size_t n, size_t *order);
+
+/* ----------------------------------------------------------------------------------------------------------------- vectors */
 
 /* Dot product of f32 vectors of d numbers: of normalised vectors the cosine. */
 LATH_API float lath_dot(const lath_runtime *rt, const float *a, const float *b, int64_t d);

@@ -251,3 +251,15 @@ lath_status arch_bind_linear(const arch_source *src, const char *w_name, const c
     weights_mark_used(src->w, b);
     return vec_init(&out->bias, src->mem, b, weights_file_of(src->w, b), 0, rows, err);
 }
+
+lath_status arch_bind_vec(const arch_source *src, const char *name, int64_t n, vec *out, lath_error *err)
+{
+    char text[NAME_MAX_LEN + 128];
+    const tensor *t;
+    TRY(weights_find(src->w, name, &t, err));
+    if (!t) return err_set(err, LATH_ERR_FORMAT, "%s: no tensor \"%s\"", weights_name(src->w), name);
+    if (!suits(t, n, 0, text, sizeof(text)))
+        return err_set(err, LATH_ERR_FORMAT, "%s: %s", weights_file_of(src->w, t), text);
+    weights_mark_used(src->w, t);
+    return vec_init(out, src->mem, t, weights_file_of(src->w, t), 0, n, err);
+}

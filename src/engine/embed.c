@@ -1,25 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * embed.c: texts to vectors. Texts are taken in order; each is tokenised (with its prompt in front), and as many as fit the token budget are packed
- * into one batch:
+ * embed.c: texts to vectors. Texts are taken in order; each is tokenised (with its prompt in front) and handed to the runner, which packs batches:
  *
  *     tokenise -> pack -> encoder forward -> pool -> dense / normalise steps -> cut to dim -> normalise -> rows of the caller's matrix
  *
  * With a cache a text is looked up after tokenising; only what is not found is packed.
- *
- * Working memory is one block, grown when a batch needs more than any before it:
- *     | activations of the encoder | pooled a | pooled b | scratch of the workers |
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/utf8.h"
 #include "engine/embcache.h"
-#include "engine/engine.h"
+#include "engine/runner.h"
 
-/* A batch of 256 tokens keeps activations near the cores and is one pass over the weights; many threads want more to share. */
-enum { BATCH_TOKENS_LEAST = 256, BATCH_TOKENS_THREAD = 64, BATCH_TOKENS_MOST = 1 << 20, ALIGN = 64, KEEP_AT_ONCE = 64 };
+enum { KEEP_AT_ONCE = 64 };
 
 struct lath_embedder {
     const lath_model *model;
@@ -28,24 +21,27 @@ struct lath_embedder {
     int32_t n_modes;
     int64_t d_pooled, d_steps, dim; /* after pooling, after the steps, of a vector */
     bool normalize;                 /* at the end */
-    int32_t max_tokens, batch_tokens;
+    int32_t max_tokens;
     char *prompt; /* owned copy, prompt_len bytes + 0 */
     size_t prompt_len;
     int64_t pool_skip; /* tokens of the prompt that pooling leaves out */
     arena scratch;     /* of the tokenizer */
     tok_encoding enc;
-    buf text; /* prompt + text */
-    packer pack;
-    size_t *rows; /* [n_rows] the row of the caller's matrix that each packed text is for */
-    size_t n_rows;
+    buf text;              /* prompt + text */
     embcache_space *cache; /* NULL: none */
-    float *block, *pooled[2];
-    size_t block_bytes;
-    int64_t block_tok, block_seq; /* that the block is large enough for */
-    stream stream;
+    runner run;
 };
 
 /* ------------------------------------------------------------------------------------------------------------ options */
+
+static lath_status check_kind(const lath_model *m, lath_error *err)
+{
+    const bool scores = m->kind == MODEL_CROSS_ENCODER;
+    if (!scores && m->st.n_score_ids == 0) return LATH_OK;
+    return err_set(err, LATH_ERR_UNSUPPORTED,
+                   "%s: %.80s is a %s: it scores pairs of texts and gives no embeddings (use lath rerank)", m->path,
+                   m->class_name ? m->class_name : "it", scores ? "cross-encoder" : "reranker");
+}
 
 static lath_status check_options(const lath_embed_options *o, const lath_model *m, lath_error *err)
 {
@@ -56,41 +52,13 @@ static lath_status check_options(const lath_embed_options *o, const lath_model *
     if (o->normalize < 0 || o->normalize > 2)
         return err_set(err, LATH_ERR_USAGE, "normalize: %d, want 0, 1 or 2", o->normalize);
     if (o->dim < 0) return err_set(err, LATH_ERR_USAGE, "dim: %d, want 1 or more", o->dim);
-    if (o->batch_tokens < 0 || o->batch_tokens > BATCH_TOKENS_MOST)
-        return err_set(err, LATH_ERR_USAGE, "batch tokens: %d, want 1 to %d", o->batch_tokens, BATCH_TOKENS_MOST);
+    if (o->batch_tokens < 0 || o->batch_tokens > RUNNER_TOKENS_MOST)
+        return err_set(err, LATH_ERR_USAGE, "batch tokens: %d, want 1 to %d", o->batch_tokens, RUNNER_TOKENS_MOST);
     int32_t least = tok_n_template(m->tokenizer.tok) + 1;
     if (o->max_tokens != 0 && (o->max_tokens < least || o->max_tokens > m->max_tokens))
         return err_set(err, LATH_ERR_USAGE, "max tokens: %d, want %d to %d (the model's window)", o->max_tokens, least,
                        m->max_tokens);
     return LATH_OK;
-}
-
-static lath_status choose_prompt(const lath_embed_options *o, const lath_model *m, const char **text, size_t *len,
-                                 lath_error *err)
-{
-    *text = "";
-    *len = 0;
-    if (o->prompt_text) {
-        *text = o->prompt_text;
-        *len = strlen(o->prompt_text);
-        if (utf8_first_invalid(*text, *len) != *len)
-            return err_set(err, LATH_ERR_INPUT, "the prompt is not valid UTF-8");
-        return LATH_OK;
-    }
-    const char *name = o->prompt_name ? o->prompt_name : m->st.default_prompt;
-    if (!name) return LATH_OK;
-    for (int32_t i = 0; i < m->st.n_prompts; i++) {
-        if (strcmp(m->st.prompts[i].name, name) != 0) continue;
-        *text = m->st.prompts[i].text;
-        *len = m->st.prompts[i].len;
-        return LATH_OK;
-    }
-    char names[128] = "none";
-    size_t at = 0;
-    for (int32_t i = 0; i < m->st.n_prompts && at + 1 < sizeof(names); i++)
-        at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", i ? ", " : "", m->st.prompts[i].name);
-    return err_set(err, LATH_ERR_USAGE, "prompt \"%.60s\": the model has no prompt of that name (it has: %s)", name,
-                   names);
 }
 
 /* How many tokens of each text are the prompt's, as the reference counts: those of the prompt alone with its template, less a last special one. */
@@ -106,11 +74,21 @@ static lath_status count_prompt(lath_embedder *e, lath_error *err)
     return LATH_OK;
 }
 
-static int32_t default_batch_tokens(const lath_model *m)
+/* Numbers of the widest row between pooling and the vector. */
+static int64_t widest_row(const lath_model *m, int64_t d_pooled)
 {
-    int32_t n = pool_size(m->rt->pool) * BATCH_TOKENS_THREAD;
-    return n > BATCH_TOKENS_LEAST ? n : BATCH_TOKENS_LEAST;
+    int64_t widest = d_pooled;
+    for (int32_t i = 0; i < m->st.n_steps; i++) {
+        const st_step *step = &m->st.steps[i];
+        if (step->kind == ST_DENSE && step->d_out > widest) widest = step->d_out;
+    }
+    return widest;
 }
+
+uint64_t embed_batch_bytes(const lath_model *m) { return runner_batch_bytes(m, widest_row(m, m->d_pooled)); }
+
+static lath_status tail(void *ctx, const runner *r, const fwd *f, view hidden, view *rows);
+static lath_status keep(void *ctx, const runner *r, lath_error *err);
 
 static lath_status set_shape(lath_embedder *e, lath_error *err)
 {
@@ -139,7 +117,12 @@ static lath_status set_shape(lath_embedder *e, lath_error *err)
     e->dim = o->dim ? o->dim : own;
     e->normalize = o->normalize == 2 || (o->normalize == 1 && m->normalized);
     e->max_tokens = o->max_tokens ? o->max_tokens : m->max_tokens;
-    e->batch_tokens = o->batch_tokens ? o->batch_tokens : default_batch_tokens(m);
+    runner_init(&e->run, m, "text", o->batch_tokens, widest_row(m, e->d_pooled), e->dim);
+    e->run.tail = tail;
+    e->run.keep = keep;
+    e->run.ctx = e;
+    e->run.progress = o->progress;
+    e->run.progress_ctx = o->progress_ctx;
     return LATH_OK;
 }
 
@@ -151,9 +134,9 @@ static lath_status join_cache(lath_embedder *e, lath_error *err)
     char settings[256];
     uint64_t model[2];
     if (!o->cache) return LATH_OK;
-    size_t at = (size_t)snprintf(settings, sizeof(settings),
-                                 "lath=%s isa=%s precision=exact dim=%lld cut=%d normalize=%d pooling", lath_version(),
-                                 e->stream.kern->isa, (long long)e->dim, o->dim && e->dim < e->d_steps, e->normalize);
+    size_t at = (size_t)snprintf(
+        settings, sizeof(settings), "lath=%s isa=%s precision=exact dim=%lld cut=%d normalize=%d pooling",
+        lath_version(), e->model->rt->kern.isa, (long long)e->dim, o->dim && e->dim < e->d_steps, e->normalize);
     for (int32_t i = 0; i < e->n_modes && at < sizeof(settings); i++)
         at += (size_t)snprintf(settings + at, sizeof(settings) - at, "%c%d", i ? '+' : '=', (int)e->modes[i]);
     if (at >= sizeof(settings)) return err_set(err, LATH_ERR_LIMIT, "the settings of the embedder are too long");
@@ -168,20 +151,19 @@ lath_status lath_embedder_create(const lath_model *model, const lath_embed_optio
     err_clear(err);
     if (!opts) opts = &defaults;
     if (!model || !out) return err_set(err, LATH_ERR_USAGE, "lath_embedder_create: an argument is missing");
+    TRY(check_kind(model, err));
     TRY(check_options(opts, model, err));
     const char *prompt;
     size_t prompt_len;
-    TRY(choose_prompt(opts, model, &prompt, &prompt_len, err));
+    TRY(st_choose_prompt(&model->st, opts->prompt_name, opts->prompt_text, &prompt, &prompt_len, err));
     const lath_allocator *alloc = &model->rt->alloc;
     lath_embedder *e = alloc_zero(alloc, sizeof(*e));
     if (!e) return err_nomem(err, sizeof(*e));
     e->model = model;
     e->opts = *opts;
     e->opts.prompt_name = e->opts.prompt_text = NULL;
-    e->stream = (stream){.ops = model->rt->ops, .pool = model->rt->pool, .kern = &model->rt->kern};
     arena_init(&e->scratch, alloc);
     buf_init(&e->text, alloc, SIZE_MAX / 2);
-    packer_init(&e->pack, alloc, &model->arch.dims);
     lath_status st = LATH_OK;
     e->prompt_len = prompt_len;
     e->prompt = alloc_zero(alloc, prompt_len + 1);
@@ -203,10 +185,8 @@ void lath_embedder_destroy(lath_embedder *e)
 {
     if (!e) return;
     const lath_allocator *alloc = &e->model->rt->alloc;
-    alloc_release(alloc, e->block, e->block_bytes);
+    runner_deinit(&e->run);
     alloc_release(alloc, e->prompt, e->prompt_len + 1);
-    alloc_release(alloc, e->rows, e->n_rows * sizeof(*e->rows));
-    packer_deinit(&e->pack);
     buf_deinit(&e->text);
     tok_encoding_release(e->model->tokenizer.tok, &e->enc);
     arena_deinit(&e->scratch);
@@ -217,64 +197,10 @@ int64_t lath_embedder_dim(const lath_embedder *e) { return e->dim; }
 
 uint64_t lath_embedder_bytes(const lath_embedder *e)
 {
-    return e->block_bytes + e->pack.memory_bytes + e->n_rows * sizeof(*e->rows) + e->scratch.total + e->text.cap +
-           sizeof(*e) + e->enc.capacity * 4 * sizeof(int32_t);
+    return runner_bytes(&e->run) + e->scratch.total + e->text.cap + sizeof(*e) + e->enc.capacity * 4 * sizeof(int32_t);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- one batch */
-
-/* The block's four parts, in floats, for n_tok tokens of n_seq texts whose pooled width is d_pooled. */
-enum { PART_STATE, PART_POOLED_A, PART_POOLED_B, PART_SCRATCH, N_PARTS };
-
-static lath_status block_parts(const lath_model *m, const stream *s, int64_t d_pooled, int64_t n_tok, int64_t n_seq,
-                               size_t parts[N_PARTS], size_t *bytes, lath_error *err)
-{
-    int64_t widest = d_pooled;
-    for (int32_t i = 0; i < m->st.n_steps; i++) {
-        const st_step *step = &m->st.steps[i];
-        if (step->kind == ST_DENSE && step->d_out > widest) widest = step->d_out;
-    }
-    parts[PART_STATE] = m->arch.desc->state_floats(&m->arch, s->ops, n_tok);
-    parts[PART_POOLED_A] = parts[PART_POOLED_B] = s->ops->view_floats(n_seq, widest);
-    parts[PART_SCRATCH] = s->ops->scratch_floats(s, n_tok > n_seq ? n_tok : n_seq);
-    size_t floats = 0;
-    for (int i = 0; i < N_PARTS; i++) {
-        if (!size_add(floats, parts[i], &floats)) return err_nomem(err, SIZE_MAX);
-    }
-    return size_mul(floats, sizeof(float), bytes) ? LATH_OK : err_nomem(err, SIZE_MAX);
-}
-
-uint64_t embed_batch_bytes(const lath_model *m)
-{
-    const int32_t n = default_batch_tokens(m);
-    size_t parts[N_PARTS], bytes = 0;
-    const stream s = {.ops = m->rt->ops, .pool = m->rt->pool, .kern = &m->rt->kern};
-    return block_parts(m, &s, m->d_pooled, n, n / 16, parts, &bytes, NULL) == LATH_OK ? bytes : 0;
-}
-
-static lath_status grow_block(lath_embedder *e, int64_t n_tok, int64_t n_seq, lath_error *err)
-{
-    if (n_tok <= e->block_tok && n_seq <= e->block_seq) return LATH_OK;
-    if (n_tok < e->block_tok) n_tok = e->block_tok;
-    if (n_seq < e->block_seq) n_seq = e->block_seq;
-    size_t parts[N_PARTS], bytes = 0;
-    TRY(block_parts(e->model, &e->stream, e->d_pooled, n_tok, n_seq, parts, &bytes, err));
-    const lath_allocator *alloc = &e->model->rt->alloc;
-    alloc_release(alloc, e->block, e->block_bytes);
-    e->block_bytes = 0;
-    e->block_tok = e->block_seq = 0;
-    e->block = alloc_bytes(alloc, bytes, ALIGN);
-    if (!e->block) return err_nomem(err, bytes);
-    memset(e->block, 0, bytes);
-    e->block_bytes = bytes;
-    e->block_tok = n_tok;
-    e->block_seq = n_seq;
-    e->pooled[0] = e->block + parts[PART_STATE];
-    e->pooled[1] = e->pooled[0] + parts[PART_POOLED_A];
-    e->stream.scratch = e->pooled[1] + parts[PART_POOLED_B];
-    e->stream.scratch_tok = n_tok > n_seq ? n_tok : n_seq;
-    return LATH_OK;
-}
+/* ----------------------------------------------------------------------------------------------------------- the tail */
 
 /* The pooled features through the model's modules to the final vectors. `to` is the other of the two pooled buffers. */
 static lath_status run_steps(lath_embedder *e, const fwd *f, view x, float *to, view *out)
@@ -303,67 +229,33 @@ static lath_status run_steps(lath_embedder *e, const fwd *f, view x, float *to, 
     return LATH_OK;
 }
 
-/* Rows of x to their places in the caller's matrix: one call for each run of neighbours, which is all of them where
- * nothing came from the cache. */
-static lath_status read_out(lath_embedder *e, view x, float *vectors)
+static lath_status tail(void *ctx, const runner *r, const fwd *f, view hidden, view *rows)
 {
-    const size_t n = (size_t)e->pack.b.n_seq;
-    for (size_t i = 0, run; i < n; i += run) {
-        for (run = 1; i + run < n && e->rows[i + run] == e->rows[i] + run;) run++;
-        TRY(e->stream.ops->read_rows(&e->stream, x, (int64_t)i, (int64_t)run, vectors + e->rows[i] * (size_t)e->dim));
-    }
-    return LATH_OK;
-}
-
-static lath_status compute(lath_embedder *e, float *vectors)
-{
-    const lath_model *m = e->model;
-    const batch *b = &e->pack.b;
-    const fwd f = {&e->stream, b, NULL};
-    const backend_ops *ops = e->stream.ops;
-    view hidden, out, pooled = ops->make_view(e->pooled[0], b->n_seq, e->d_pooled);
-    TRY(m->arch.desc->forward((arch_model *)&m->arch, &f, e->block, &hidden));
+    lath_embedder *e = ctx;
+    const backend_ops *ops = f->s->ops;
+    view pooled = ops->make_view(r->memory[0], f->b->n_seq, e->d_pooled);
     for (int32_t i = 0; i < e->n_modes; i++) {
-        op_pool p = {e->modes[i], hidden, ops->slice(pooled, i * hidden.d, hidden.d), b->start, e->pool_skip};
-        TRY(ops->pool(&e->stream, &p));
+        op_pool p = {e->modes[i], hidden, ops->slice(pooled, i * hidden.d, hidden.d), f->b->start, e->pool_skip};
+        TRY(ops->pool(f->s, &p));
     }
-    TRY(run_steps(e, &f, pooled, e->pooled[1], &out));
-    return read_out(e, out, vectors);
+    return run_steps(e, f, pooled, r->memory[1], rows);
 }
 
 /* The batch's vectors into the cache. */
-static lath_status keep(lath_embedder *e, const float *vectors, lath_error *err)
+static lath_status keep(void *ctx, const runner *r, lath_error *err)
 {
-    const batch *b = &e->pack.b;
+    lath_embedder *e = ctx;
+    const batch *b = &r->pack.b;
     embcache_item items[KEEP_AT_ONCE];
     size_t n = 0;
     for (int32_t i = 0; e->cache && i < b->n_seq; i++) {
         items[n++] = (embcache_item){b->ids + b->start[i], b->start[i + 1] - b->start[i], e->pool_skip,
-                                     vectors + e->rows[i] * (size_t)e->dim};
+                                     r->out + r->row[i] * (size_t)r->d_out};
         if (n < KEEP_AT_ONCE && i + 1 < b->n_seq) continue;
         TRY(embcache_add(e->cache, items, n, err));
         n = 0;
     }
     return LATH_OK;
-}
-
-/* Runs what is packed, each text for its row of vectors. */
-static lath_status run_batch(lath_embedder *e, float *vectors, lath_error *err)
-{
-    if (e->pack.b.n_seq == 0) return LATH_OK;
-    TRY(grow_block(e, e->pack.b.n_tok, e->pack.b.n_seq, err));
-    e->stream.err = err;
-    pool_enter(e->stream.pool);
-    lath_status st = compute(e, vectors);
-    pool_leave(e->stream.pool);
-    if (st != LATH_OK) return st;
-    for (int32_t i = 0; i < e->pack.b.n_seq; i++) {
-        const size_t row = e->rows[i];
-        if (e->stream.kern->first_nonfinite(DTYPE_F32, vectors + row * (size_t)e->dim, e->dim) >= 0)
-            return err_item(err, LATH_ERR_FORMAT, (int64_t)row,
-                            "text %zu: its vector is not finite: the model's weights are out of range", row);
-    }
-    return keep(e, vectors, err);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- the call */
@@ -391,15 +283,6 @@ static lath_status tokenize(lath_embedder *e, const lath_text *text, size_t inde
     if (e->opts.no_truncate && e->enc.n_untruncated > e->enc.n)
         return err_item(err, LATH_ERR_WINDOW, (int64_t)index, "text %zu: %zu tokens, the window is %d", index,
                         e->enc.n_untruncated, e->max_tokens);
-    for (size_t i = 0; i < e->enc.n; i++) {
-        if (e->enc.ids[i] < 0 || e->enc.ids[i] >= m->arch.dims.vocab_size)
-            return err_item(err, LATH_ERR_INPUT, (int64_t)index,
-                            "text %zu: token id %d, the model has %d embedding rows", index, e->enc.ids[i],
-                            m->arch.dims.vocab_size);
-        if (e->pack.typed && (e->enc.type_ids[i] < 0 || e->enc.type_ids[i] >= m->arch.dims.n_types))
-            return err_item(err, LATH_ERR_INPUT, (int64_t)index, "text %zu: token type %d, the model has %d", index,
-                            e->enc.type_ids[i], m->arch.dims.n_types);
-    }
     if ((int64_t)e->enc.n <= e->pool_skip)
         return err_item(err, LATH_ERR_WINDOW, (int64_t)index,
                         e->enc.n ? "text %zu: the prompt fills the window, nothing is left to pool"
@@ -408,50 +291,20 @@ static lath_status tokenize(lath_embedder *e, const lath_text *text, size_t inde
     return LATH_OK;
 }
 
-/* Puts the text in e->enc behind what is packed, for that row. */
-static lath_status pack_text(lath_embedder *e, size_t row, lath_error *err)
-{
-    const lath_allocator *alloc = &e->model->rt->alloc;
-    const size_t at = (size_t)e->pack.b.n_seq;
-    TRY(packer_grow(&e->pack, e->pack.b.n_tok + (int64_t)e->enc.n, e->pack.b.n_seq + 1, err));
-    if (at == e->n_rows) {
-        const size_t n = at < 16 ? 16 : at + at / 2;
-        size_t *rows = alloc_array(alloc, n, sizeof(*rows));
-        if (!rows) return err_nomem(err, n * sizeof(*rows));
-        if (at) memcpy(rows, e->rows, at * sizeof(*rows));
-        alloc_release(alloc, e->rows, e->n_rows * sizeof(*rows));
-        e->rows = rows;
-        e->n_rows = n;
-    }
-    e->rows[at] = row;
-    packer_add(&e->pack, e->enc.ids, e->enc.type_ids, (int64_t)e->enc.n);
-    return LATH_OK;
-}
-
 static lath_status embed_all(lath_embedder *e, const lath_text *texts, size_t n, float *vectors,
                              lath_embed_result *results, lath_error *err)
 {
-    packer_clear(&e->pack);
+    runner_begin(&e->run, vectors, n);
     for (size_t i = 0; i < n; i++) {
         TRY(tokenize(e, &texts[i], i, err));
-        int64_t len = (int64_t)e->enc.n;
+        const int64_t len = (int64_t)e->enc.n;
         if (results) results[i] = (lath_embed_result){(int32_t)len, e->enc.n_untruncated > e->enc.n};
         bool found = false;
         const embcache_item text = {e->enc.ids, len, e->pool_skip, NULL};
         if (e->cache) TRY(embcache_find(e->cache, &text, vectors + i * (size_t)e->dim, &found, err));
-        if (found) continue;
-        if (e->pack.b.n_seq && e->pack.b.n_tok + len > e->batch_tokens) {
-            TRY(run_batch(e, vectors, err));
-            packer_clear(&e->pack);
-            if (e->opts.progress && e->opts.progress(e->opts.progress_ctx, i, n))
-                return err_set(err, LATH_ERR_INTERRUPTED, "interrupted after %zu of %zu texts", i, n);
-        }
-        TRY(pack_text(e, i, err));
+        if (!found) TRY(runner_add(&e->run, i, e->enc.ids, e->enc.type_ids, len, err));
     }
-    TRY(run_batch(e, vectors, err));
-    if (e->opts.progress && e->opts.progress(e->opts.progress_ctx, n, n))
-        return err_set(err, LATH_ERR_INTERRUPTED, "interrupted after %zu of %zu texts", n, n);
-    return LATH_OK;
+    return runner_end(&e->run, err);
 }
 
 lath_status lath_embed(lath_embedder *e, const lath_text *texts, size_t n, float *vectors, lath_embed_result *results,

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "arch/arch.h"
+#include "arch/arch_head.h"
 #include "backend/backend.h"
 #include "lath/lath.h"
 #include "tok/tok.h"
@@ -47,6 +48,7 @@ typedef struct st_config {
     const char *encoder_dir; /* where config.json, weights and tokenizer are: the model's directory or a folder in it */
     kern_pool_mode modes[ST_MAX_MODES];
     int32_t n_modes;
+    bool has_pooling; /* modules.json names a Pooling module */
     bool include_prompt;
     int64_t pooling_d; /* what 1_Pooling/config.json says the encoder's width is; 0: nothing */
     st_step steps[ST_MAX_STEPS];
@@ -57,6 +59,9 @@ typedef struct st_config {
     st_prompt *prompts;
     int32_t n_prompts;
     const char *default_prompt; /* name or NULL */
+    const char *activation_fn;  /* of a cross-encoder's scores, as the model names it, or NULL */
+    int32_t score_ids[2];       /* LogitScore: the tokens whose logits score, true and false */
+    int32_t n_score_ids;        /* 0: no such module; 1: the true one only */
 } st_config;
 
 /* inference_config.json. */
@@ -69,6 +74,9 @@ typedef struct inference_config {
 
 enum { MODEL_MAX_SOURCES = 1 + ST_MAX_STEPS };
 
+/* What config.json's "architectures" says a model is for. */
+typedef enum model_kind { MODEL_ENCODER, MODEL_CROSS_ENCODER, MODEL_GENERATOR } model_kind;
+
 struct lath_model {
     lath_runtime *rt;
     arena mem;
@@ -77,6 +85,12 @@ struct lath_model {
     int32_t n_sources;
     pthread_mutex_t listing; /* shards that nothing uses are opened for listings, when the model is shared already */
     arch_model arch;
+    model_kind kind;
+    const char *class_name; /* of "architectures", or NULL */
+    arch_labels labels;     /* of a cross-encoder */
+    arch_head head; /* what scores, when head_error.status is LATH_OK: else why there is none, for whoever wants it */
+    lath_error head_error;
+    bool sends_types; /* its tokenizer gives token types to the model */
     st_config st;
     inference_config inference;
     lath_tokenizer tokenizer;
@@ -89,6 +103,14 @@ struct lath_model {
 lath_status st_config_load(arena *a, const char *dir, st_config *out, lath_error *err);
 /* The window that tokenizer_config.json allows, or 0 for none ("model_max_length" is often 1e30). */
 lath_status st_tokenizer_window(arena *a, const char *dir, int64_t *out, lath_error *err);
+/* Its tokenizer tells the segments of a pair apart: model_input_names of tokenizer_config.json, else what the class it names does, else what the
+ * class for the model type does. */
+lath_status st_sends_types(arena *a, const char *dir, const char *model_type, bool *out, lath_error *err);
+/* The activation that config.json names, where config_sentence_transformers.json has none. */
+lath_status st_config_activation(const json_value *config, const char *path, st_config *c, lath_error *err);
+/* The text that goes in front: `text` itself, else the prompt `name`, else the default one, else none. */
+lath_status st_choose_prompt(const st_config *c, const char *name, const char *text, const char **out, size_t *len,
+                             lath_error *err);
 /* What the public header calls a pooling. */
 lath_pooling st_public_pooling(const st_config *c);
 bool st_pooling_mode(lath_pooling p, kern_pool_mode *out);

@@ -33,16 +33,27 @@ static lath_status open_weights(lath_model *m, const char *dir, const lath_model
     return LATH_OK;
 }
 
-/* A head on the encoder says what the directory is for. */
-static lath_status check_head(const json_value *config, const char *path, lath_error *err)
+/* A head says what the directory is for. What is wrong with it concerns who scores, and is kept for it. */
+static lath_status open_head(lath_model *m, const json_value *config, const char *path, const char *type,
+                             const arch_source *src, lath_error *err)
 {
-    const json_value *a = json_get(config, "architectures");
-    const json_value *v = a && a->kind == JSON_ARRAY ? a->u.items.first : NULL;
-    if (v && v->kind == JSON_STRING && strstr(v->u.string.data, "ForSequenceClassification"))
-        return err_set(err, LATH_ERR_UNSUPPORTED,
-                       "%s: %.80s is a cross-encoder: it scores pairs of texts and gives no embeddings", path,
-                       v->u.string.data);
-    return LATH_OK;
+    const char *name = arch_class(config);
+    if (name) {
+        m->class_name = arena_strdup(&m->mem, name, strlen(name));
+        if (!m->class_name) return err_nomem(err, strlen(name));
+    }
+    TRY(st_sends_types(&m->mem, m->st.encoder_dir, type, &m->sends_types, err));
+    TRY(st_config_activation(config, path, &m->st, err));
+    if (!arch_class_scores(name)) {
+        m->kind = arch_class_generates(name) && !m->st.has_pooling ? MODEL_GENERATOR : MODEL_ENCODER;
+        return LATH_OK;
+    }
+    m->kind = MODEL_CROSS_ENCODER;
+    TRY(arch_labels_load(&m->mem, config, path, &m->labels, err));
+    const lath_status st = arch_head_open(&m->arch, type, config, path, src, m->labels.n, &m->head, &m->head_error);
+    if (st != LATH_ERR_NOMEM) return LATH_OK;
+    if (err) *err = m->head_error;
+    return st;
 }
 
 /* Weights of a quantised model need its scales and tables, which no tensor type of ours has. */
@@ -80,11 +91,11 @@ static lath_status open_arch(lath_model *m, const lath_model_options *opts, lath
         buf_deinit(&names);
         return st;
     }
-    TRY(check_head(config, path, err));
     TRY(check_quantized(config, path, err));
     arch_source src;
     TRY(open_weights(m, m->st.encoder_dir, opts, &src, err));
-    return arch_open(d, config, path, &src, &m->arch, err);
+    TRY(arch_open(d, config, path, &src, &m->arch, err));
+    return open_head(m, config, path, type, &src, err);
 }
 
 /* Binds the dense modules and follows the vector's length through all steps. */

@@ -39,6 +39,7 @@ lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, 
     if (!model || !info || info->struct_size != sizeof(*info))
         return err_set(err, LATH_ERR_USAGE, "lath_model_get_info: %s",
                        model && info ? "a struct of another version" : "an argument is missing");
+    static const char *const kinds[] = {"embedder", "cross-encoder", "language model"};
     const arch_dims *d = &model->arch.dims;
     *info = (lath_model_info){
         .struct_size = sizeof(*info),
@@ -61,6 +62,10 @@ lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, 
         .rope_table_max_seq_len = model->inference.rope_table_max_seq_len,
         .gpu_max_seq_len = model->inference.gpu_max_seq_len,
         .default_prompt = model->st.default_prompt,
+        .kind = kinds[model->kind],
+        .class_name = model->class_name,
+        .n_labels = model->labels.n,
+        .score_activation = model->kind == MODEL_CROSS_ENCODER ? model->st.activation_fn : NULL,
     };
     pthread_mutex_lock(&((lath_model *)model)->listing);
     count_tensors(model, info);
@@ -106,6 +111,16 @@ lath_status lath_model_get_prompt(const lath_model *model, int32_t i, const char
         return err_set(err, LATH_ERR_USAGE, "prompt %d: the model has %d", i, model->st.n_prompts);
     *name = model->st.prompts[i].name;
     *text = model->st.prompts[i].text;
+    return LATH_OK;
+}
+
+lath_status lath_model_get_label(const lath_model *model, int32_t i, const char **name, lath_error *err)
+{
+    err_clear(err);
+    if (!model || !name) return err_set(err, LATH_ERR_USAGE, "lath_model_get_label: an argument is missing");
+    if (i < 0 || i >= model->labels.n)
+        return err_set(err, LATH_ERR_USAGE, "label %d: the model has %d", i, model->labels.n);
+    *name = model->labels.names[i];
     return LATH_OK;
 }
 

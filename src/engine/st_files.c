@@ -5,13 +5,16 @@
  *   1_Pooling/config.json              "pooling_mode": a name or a list, else the flags pooling_mode_*; several are concatenated; none is mean
  *   N_Dense/config.json                linear layer and activation (default Tanh)
  *   sentence_bert_config.json          max_seq_length, do_lower_case
- *   config_sentence_transformers.json  prompts, default_prompt_name, truncate_dim
+ *   N_LogitScore/config.json           the tokens whose logits score a pair
+ *   config_sentence_transformers.json  prompts, default_prompt_name, truncate_dim; activation_fn of a cross-encoder
  * A module that lath does not have is refused by its type's name: leaving it out would be a different model.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/utf8.h"
 #include "engine/engine.h"
 
 static const struct {
@@ -107,6 +110,7 @@ static lath_status load_pooling(arena *a, const char *dir, const char *sub, st_c
     TRY(load_optional(a, dir, sub, "config.json", &path, &j, err));
     if (!j) return err_set(err, LATH_ERR_NOT_FOUND, "%s: no such file (modules.json names it)", path);
     c->n_modes = 0;
+    c->has_pooling = true;
     const json_value *mode = json_get(j, "pooling_mode");
     if (json_present(mode) && mode->kind == JSON_ARRAY) {
         for (const json_value *v = mode->u.items.first; v; v = v->next) TRY(add_mode(c, path, v, err));
@@ -164,6 +168,26 @@ static lath_status load_dense(arena *a, const char *dir, const char *sub, st_ste
     return want_sentence(j, path, err);
 }
 
+static lath_status load_logit_score(arena *a, const char *dir, const char *sub, st_config *c, lath_error *err)
+{
+    static const char *const keys[] = {"true_token_id", "false_token_id"};
+    const char *path, *input = "causal_logits";
+    json_value *j;
+    TRY(load_optional(a, dir, sub, "config.json", &path, &j, err));
+    if (!j) return err_set(err, LATH_ERR_NOT_FOUND, "%s: no such file (modules.json names it)", path);
+    TRY(json_get_str(j, "module_input_name", path, &input, err));
+    if (strcmp(input, "causal_logits") != 0)
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: module_input_name \"%.60s\" is not supported", path, input);
+    c->n_score_ids = 0;
+    for (int i = 0; i < 2; i++) {
+        int64_t id = -1;
+        TRY(json_get_int(j, keys[i], path, 0, INT32_MAX, &id, err));
+        if (id < 0 && i == 0) return err_set(err, LATH_ERR_FORMAT, "%s: no \"%s\" in it", path, keys[i]);
+        if (id >= 0) c->score_ids[c->n_score_ids++] = (int32_t)id;
+    }
+    return LATH_OK;
+}
+
 /* One row of modules.json. Types are matched by their class name: the packages they are in have moved. */
 static lath_status load_module(arena *a, const char *dir, const char *path, const json_value *row, int64_t index,
                                st_config *c, lath_error *err)
@@ -190,6 +214,7 @@ static lath_status load_module(arena *a, const char *dir, const char *path, cons
         return load_pooling(a, dir, sub, c, err);
     }
     if (strcmp(name, "Dropout") == 0) return LATH_OK; /* the identity when a model is run */
+    if (strcmp(name, "LogitScore") == 0) return load_logit_score(a, dir, sub, c, err);
     if (c->n_steps == ST_MAX_STEPS)
         return err_set(err, LATH_ERR_UNSUPPORTED, "%s: more than %d modules", path, ST_MAX_STEPS);
     st_step *s = &c->steps[c->n_steps++];
@@ -213,6 +238,7 @@ static lath_status load_prompts(arena *a, const char *dir, st_config *c, lath_er
     if (!j) return LATH_OK;
     TRY(json_get_str(j, "default_prompt_name", path, &c->default_prompt, err));
     TRY(json_get_int(j, "truncate_dim", path, 1, 1 << 20, &c->truncate_dim, err));
+    TRY(json_get_str(j, "activation_fn", path, &c->activation_fn, err));
     const json_value *p = json_get(j, "prompts");
     if (json_present(p)) {
         if (p->kind != JSON_OBJECT)
@@ -284,4 +310,64 @@ lath_status st_tokenizer_window(arena *a, const char *dir, int64_t *out, lath_er
         return err_set(err, LATH_ERR_FORMAT, "%s: \"model_max_length\" is out of range", path);
     if (limit > 0 && limit < INT32_MAX) *out = (int64_t)limit;
     return LATH_OK;
+}
+
+lath_status st_sends_types(arena *a, const char *dir, const char *model_type, bool *out, lath_error *err)
+{
+    const char *path = NULL, *class_name = NULL;
+    json_value *j;
+    TRY(load_optional(a, dir, "", "tokenizer_config.json", &path, &j, err));
+    const json_value *names = j ? json_get(j, "model_input_names") : NULL;
+    if (json_present(names)) {
+        if (names->kind != JSON_ARRAY)
+            return err_set(err, LATH_ERR_FORMAT, "%s: line %u: \"model_input_names\": want an array", path,
+                           names->line);
+        *out = false;
+        for (const json_value *v = names->u.items.first; v; v = v->next) *out |= json_is_string(v, "token_type_ids");
+        return LATH_OK;
+    }
+    if (j) TRY(json_get_str(j, "tokenizer_class", path, &class_name, err));
+    /* Of the classes of the reference, BERT's sends them; other families that have types take BERT's tokenizer. */
+    if (class_name)
+        *out = strcmp(class_name, "BertTokenizer") == 0 || strcmp(class_name, "BertTokenizerFast") == 0;
+    else
+        *out = strcmp(model_type, "bert") == 0 || strcmp(model_type, "nomic_bert") == 0;
+    return LATH_OK;
+}
+
+lath_status st_config_activation(const json_value *config, const char *path, st_config *c, lath_error *err)
+{
+    if (c->activation_fn) return LATH_OK;
+    const json_value *st = json_get(config, "sentence_transformers");
+    if (json_present(json_get(st, "activation_fn")))
+        return json_get_str(st, "activation_fn", path, &c->activation_fn, err);
+    return json_get_str(config, "sbert_ce_default_activation_function", path, &c->activation_fn, err);
+}
+
+lath_status st_choose_prompt(const st_config *c, const char *name, const char *text, const char **out, size_t *len,
+                             lath_error *err)
+{
+    *out = "";
+    *len = 0;
+    if (text) {
+        *out = text;
+        *len = strlen(text);
+        if (utf8_first_invalid(*out, *len) != *len)
+            return err_set(err, LATH_ERR_INPUT, "the prompt is not valid UTF-8");
+        return LATH_OK;
+    }
+    if (!name) name = c->default_prompt;
+    if (!name) return LATH_OK;
+    for (int32_t i = 0; i < c->n_prompts; i++) {
+        if (strcmp(c->prompts[i].name, name) != 0) continue;
+        *out = c->prompts[i].text;
+        *len = c->prompts[i].len;
+        return LATH_OK;
+    }
+    char names[128] = "none";
+    size_t at = 0;
+    for (int32_t i = 0; i < c->n_prompts && at + 1 < sizeof(names); i++)
+        at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", i ? ", " : "", c->prompts[i].name);
+    return err_set(err, LATH_ERR_USAGE, "prompt \"%.60s\": the model has no prompt of that name (it has: %s)", name,
+                   names);
 }

@@ -108,8 +108,13 @@ lath_status lath_encode_parts(const lath_tokenizer *t, const lath_text *texts, s
     }
     tok_parts *p = out->owner ? out->memory : alloc_zero(&t->rt->alloc, sizeof(*p));
     if (!p) return err_nomem(err, sizeof(*p));
-    tok_pair_options o = {opts->add_special != 0,           opts->parse_special != 0, opts->cut_left != 0,
-                          (tok_truncation)opts->truncation, opts->max_tokens,         opts->stride};
+    tok_pair_options o = {opts->add_special != 0,
+                          opts->parse_special != 0,
+                          opts->cut_left != 0,
+                          (tok_truncation)opts->truncation,
+                          opts->max_tokens,
+                          opts->stride,
+                          false};
     arena scratch;
     arena_init(&scratch, &t->rt->alloc);
     lath_status st = tok_encode_parts(t->tok, &scratch, data, lens, n_texts, &o, p, err);

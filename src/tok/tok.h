@@ -107,6 +107,7 @@ typedef struct tok_pair_options {
     tok_truncation truncation;
     int64_t max_tokens; /* of every part, template tokens included; 0: no limit */
     int64_t stride;     /* tokens that a part of a text has in common with the one before */
+    bool first_only;    /* what was cut off is not wanted: there is one part */
 } tok_pair_options;
 
 /* Part 0 is the encoding; the others are what was cut off, in the order of the reference's `overflowing`. Part p is

@@ -92,6 +92,7 @@ static lath_status cut(job *j, size_t which, size_t first, size_t keep)
         }
         count = 1 + (n - keep + (keep - stride) - 1) / (keep - stride);
     }
+    if (j->o->first_only) count = 1;
     if (count > MOST_PARTS) return err_set(j->err, LATH_ERR_LIMIT, "%zu parts of a text are too many", count);
     range *v = arena_array(j->scratch, count, sizeof(*v));
     if (!v) return err_nomem(j->err, count * sizeof(*v));

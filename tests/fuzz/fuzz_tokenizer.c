@@ -32,7 +32,7 @@ static void use_parts(const tok *t, arena *scratch, const char *text, size_t n)
     const char *texts[] = {text, "b [SEP] a"};
     const size_t lens[] = {n, 9};
     tok_pair_options o = {
-        true, (n & 2) == 0, (n & 4) != 0, (tok_truncation)(n % 3), 3 + (int64_t)(n % 7), (int64_t)(n % 2)};
+        true, (n & 2) == 0, (n & 4) != 0, (tok_truncation)(n % 3), 3 + (int64_t)(n % 7), (int64_t)(n % 2), n % 5 == 0};
     if (tok_encode_parts(t, scratch, texts, lens, 1 + n % 2, &o, &p, NULL) == LATH_OK) {
         if (p.n_parts < 1 || p.begin[0] != 0 || p.begin[p.n_parts] != p.e.n) abort();
         for (size_t i = 0; i < p.e.n; i++) {

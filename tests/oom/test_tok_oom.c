@@ -45,7 +45,7 @@ static lath_status encode_and_decode(const tok *t, const lath_allocator *a, lath
     static const char *const texts[] = {text, "b [SEP] a"};
     static const size_t lens[] = {sizeof(text) - 1, 9};
     tok_encode_options o = {true, true, 0};
-    tok_pair_options po = {true, false, false, TOK_LONGEST_FIRST, 9, 1};
+    tok_pair_options po = {true, false, false, TOK_LONGEST_FIRST, 9, 1, false};
     tok_encoding e = {0};
     tok_parts p = {0};
     tok_stream *s = NULL;

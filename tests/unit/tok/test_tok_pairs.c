@@ -59,8 +59,13 @@ static void check_case(run_state *r, const json_value *v, uint32_t line)
     const char *s[TEXTS];
     size_t lens[TEXTS], n = 0, k = 0;
     lath_error err = {0};
-    tok_pair_options o = {bool_of(v, "special"), bool_of(v, "parse"), bool_of(v, "left"),
-                          TOK_LONGEST_FIRST,     int_of(v, "max"),    int_of(v, "stride")};
+    tok_pair_options o = {bool_of(v, "special"),
+                          bool_of(v, "parse"),
+                          bool_of(v, "left"),
+                          TOK_LONGEST_FIRST,
+                          int_of(v, "max"),
+                          int_of(v, "stride"),
+                          false};
     while (!json_is_string(json_get(v, "strategy"), strategies[k])) assert_true(++k < 3);
     o.truncation = (tok_truncation)k;
     for (const json_value *t = texts->u.items.first; t; t = t->next, n++) {
@@ -85,6 +90,14 @@ static void check_case(run_state *r, const json_value *v, uint32_t line)
     assert_int_equal(r->parts.begin[part], r->parts.e.n);
     assert_int_equal(r->parts.e.n_untruncated, int_of(v, "whole"));
     r->n_cases++;
+    /* the first part alone */
+    o.first_only = true;
+    arena_reset(&r->scratch);
+    assert_ok(tok_encode_parts(r->t, &r->scratch, s, lens, n, &o, &r->parts, &err), err);
+    assert_int_equal(r->parts.n_parts, 1);
+    assert_int_equal(r->parts.begin[1], r->parts.e.n);
+    assert_int_equal(r->parts.e.n_untruncated, int_of(v, "whole"));
+    check_part(r, want->u.items.first, 0, line);
 }
 
 static void check_line(run_state *r, const char *s, size_t n, uint32_t line)
