@@ -6,14 +6,23 @@
  * converted) is used twice. A product is always the same instructions in the same order, whichever shape it is part of.
  * int8: rows are widened to int16 and multiplied with vpmaddwd, whose 32-bit sums cannot overflow here (kern.h);
  * vpmaddubsw would need 7-bit queries or saturate. Reading memory is the limit: one query needs a fifth of a core's
- * multiplications.
+ * multiplications. Rows are prefetched a page ahead, where the processor's own prefetch stops at each page's end (f16:
+ * 1.5 times the speed from DRAM on Zen 3, f32 and int8 1.15 times).
  */
 #include <string.h>
 
 #include "kern/avx2/kern_avx2.h"
 #include "kern/avx2/kern_avx2_math.h"
 
+enum { AHEAD = 4096 };
+
 typedef const unsigned char *row_ptr;
+
+/* The cache line at byte i of a row, a page ahead; may lie behind the end of everything. */
+VEC_INLINE void fetch_ahead(row_ptr row, int64_t i)
+{
+    _mm_prefetch((const char *)((uintptr_t)row + (uintptr_t)i + AHEAD), _MM_HINT_T0);
+}
 
 /* Eight elements of type F32 or F16 from element i. */
 VEC_INLINE __m256 row_eight(const dtype type, row_ptr row, int64_t i)
@@ -37,17 +46,20 @@ VEC_INLINE float lanes_sum(__m256 v)
     return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
 }
 
-/* `pairs` (1 or 4) products of a query and a row, each with two chains of eight and one for what is left. Pointers that
- * are equal are loaded once: the compiler sees it. */
-VEC_INLINE void dot_pairs(const dtype type, const int pairs, int64_t d, const float *q0, const float *q1,
-                          const float *q2, const float *q3, row_ptr r0, row_ptr r1, row_ptr r2, row_ptr r3,
-                          float out[4])
+/* `pairs` (1 or 4) products of a query with one of `rows` different rows, each in two chains of eight and one for what
+ * is left. Pointers that are equal are loaded once: the compiler sees it. */
+VEC_INLINE void dot_pairs(const dtype type, const int pairs, const int rows, int64_t d, const float *q0,
+                          const float *q1, const float *q2, const float *q3, row_ptr r0, row_ptr r1, row_ptr r2,
+                          row_ptr r3, float out[4])
 {
     __m256 a0, b0, a1, b1, a2, b2, a3, b3;
     float c0 = 0.0f, c1 = 0.0f, c2 = 0.0f, c3 = 0.0f;
     int64_t i = 0;
     a0 = b0 = a1 = b1 = a2 = b2 = a3 = b3 = _mm256_setzero_ps();
     for (; i + 16 <= d; i += 16) {
+        const int64_t byte = (type == DTYPE_F32 ? 4 : 2) * i;
+        if (rows > 1) fetch_ahead(r0, byte), fetch_ahead(r1, byte);
+        if (rows > 2) fetch_ahead(r2, byte), fetch_ahead(r3, byte);
         a0 = _mm256_fmadd_ps(_mm256_loadu_ps(q0 + i), row_eight(type, r0, i), a0);
         b0 = _mm256_fmadd_ps(_mm256_loadu_ps(q0 + i + 8), row_eight(type, r0, i + 8), b0);
         if (pairs == 1) continue;
@@ -80,9 +92,9 @@ VEC_INLINE void dot_one_query(const dtype type, const kern_dot_rows_args *a, int
     const int64_t s = a->row_stride;
     int64_t i = 0;
     for (; i + 4 <= a->n; i += 4, r += 4 * s)
-        dot_pairs(type, 4, a->d, q, q, q, q, r, r + s, r + 2 * s, r + 3 * s, out + i);
+        dot_pairs(type, 4, 4, a->d, q, q, q, q, r, r + s, r + 2 * s, r + 3 * s, out + i);
     for (; i < a->n; i++, r += s) {
-        dot_pairs(type, 1, a->d, q, q, q, q, r, r, r, r, alone);
+        dot_pairs(type, 1, 1, a->d, q, q, q, q, r, r, r, r, alone);
         out[i] = alone[0];
     }
 }
@@ -95,16 +107,16 @@ VEC_INLINE void dot_two_queries(const dtype type, const kern_dot_rows_args *a, i
     const int64_t s = a->row_stride;
     int64_t i = 0;
     for (; i + 2 <= a->n; i += 2, r += 2 * s) {
-        dot_pairs(type, 4, a->d, q, q, p, p, r, r + s, r, r + s, out);
+        dot_pairs(type, 4, 2, a->d, q, q, p, p, r, r + s, r, r + s, out);
         out_q[i] = out[0];
         out_q[i + 1] = out[1];
         out_p[i] = out[2];
         out_p[i + 1] = out[3];
     }
     if (i == a->n) return;
-    dot_pairs(type, 1, a->d, q, q, q, q, r, r, r, r, out);
+    dot_pairs(type, 1, 1, a->d, q, q, q, q, r, r, r, r, out);
     out_q[i] = out[0];
-    dot_pairs(type, 1, a->d, p, p, p, p, r, r, r, r, out);
+    dot_pairs(type, 1, 1, a->d, p, p, p, p, r, r, r, r, out);
     out_p[i] = out[0];
 }
 
@@ -160,6 +172,7 @@ VEC_INLINE void dot_some_i8(const int rows, const int queries, const kern_dot_ro
     int64_t f = 0;
     q0 = q1 = q2 = q3 = p0 = p1 = p2 = p3 = _mm256_setzero_si256();
     for (; f + 16 <= d; f += 16) {
+        if (rows == 4) fetch_ahead(r0, f), fetch_ahead(r1, f), fetch_ahead(r2, f), fetch_ahead(r3, f);
         q0 = madd16(q0, q, r0 + head, f);
         if (queries == 2) p0 = madd16(p0, p, r0 + head, f);
         if (rows == 1) continue;
