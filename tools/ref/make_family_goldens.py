@@ -171,6 +171,11 @@ def bert_points(m):
         yield f"layer.{i}.residual", layer
 
 
+def electra_points(m):
+    for name, module in bert_points(m):
+        yield name, getattr(m, "embeddings_project", module) if name == "embed" else module
+
+
 def distilbert_points(m):
     yield "embed", m.embeddings
     for i, layer in enumerate(m.transformer.layer):
@@ -232,6 +237,9 @@ POINTS = {"roberta": bert_points, "xlm-roberta": bert_points, "camembert": bert_
           "mpnet": mpnet_points, "modernbert": modernbert_points, "nomic_bert": post_norm_rope_points,
           "gte": post_norm_rope_points, "new": post_norm_rope_points, "qwen2": decoder_points, "qwen3": decoder_points,
           "llama": decoder_points, "mistral": decoder_points, "gemma3_text": gemma_points}
+
+
+POINTS |= {"electra": electra_points, "ernie": bert_points, "data2vec-text": bert_points}
 
 
 # --- one case --------------------------------------------------------------------------------------------------------
@@ -320,12 +328,20 @@ def make(case: Case) -> int:
 # --- the cases -------------------------------------------------------------------------------------------------------
 
 
+def bert_like(kind: str, architecture: str, **changes) -> dict:
+    return {"architectures": [architecture], "model_type": kind, "attention_probs_dropout_prob": 0.1, "hidden_act": "gelu",
+            "hidden_dropout_prob": 0.1, "hidden_size": 20, "initializer_range": 0.02, "intermediate_size": 37,
+            "layer_norm_eps": 1e-12, "max_position_embeddings": 40, "num_attention_heads": 4, "num_hidden_layers": 2,
+            "pad_token_id": 0, "position_embedding_type": "absolute", "type_vocab_size": 2, "use_cache": True} | changes
+
+
 MEAN = legacy("mean_tokens")
 CLS = legacy("cls_token")
 
 
 def roberta(kind: str, **changes) -> dict:
-    architecture = {"roberta": "Roberta", "xlm-roberta": "XLMRoberta", "camembert": "Camembert"}[kind]
+    architecture = {"roberta": "Roberta", "xlm-roberta": "XLMRoberta", "camembert": "Camembert",
+                    "data2vec-text": "Data2VecText"}[kind]
     return {"architectures": [architecture + "Model"], "model_type": kind, "attention_probs_dropout_prob": 0.1,
             "bos_token_id": 0, "eos_token_id": 2, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "hidden_size": 20,
             "initializer_range": 0.02, "intermediate_size": 37, "layer_norm_eps": 1e-5, "max_position_embeddings": 42,
@@ -510,6 +526,25 @@ CASES = [
     Case("camembert/mean", tiny.xlm_roberta(40, own_class="CamembertTokenizer"),
          roberta("camembert", hidden_size=18, num_attention_heads=2, bos_token_id=5, eos_token_id=6),
          pooling=MEAN, prefix="roberta."),
+    Case("data2vec-text/mean_prefix", tiny.roberta(40), roberta("data2vec-text", hidden_size=21, num_attention_heads=3),
+         pooling=MEAN, normalize=True, prefix="data2vec_text.", prompted=PAD_TEXTS,
+         probes=({"layer_norm_eps": 0.003}, {"pad_token_id": 0})),
+    Case("electra/small_projected", tiny.bert(), bert_like("electra", "ElectraModel", embedding_size=13, hidden_size=22,
+                                                           num_attention_heads=2),
+         pooling=MEAN, normalize=True, probes=({"hidden_act": "gelu_new"}, {"num_attention_heads": 1})),
+    Case("electra/wide_embeddings", tiny.bert(140), bert_like("electra", "ElectraForPreTraining", embedding_size=170,
+                                                              intermediate_size=33, num_hidden_layers=1),
+         pooling=CLS, torch_dtype=True, prefix="electra.",
+         extra={"discriminator_predictions.dense.weight": (20, 20), "electra.embeddings.position_ids": (1, 40)},
+         notes=("Embeddings wider than anything in the layers.",)),
+    Case("electra/base", tiny.bert(130), bert_like("electra", "ElectraModel", embedding_size=20, num_hidden_layers=1),
+         pooling=CLS, normalize=True, notes=("embedding_size is hidden_size: nothing is projected.",)),
+    Case("ernie/task_mean", tiny.bert(), bert_like("ernie", "ErnieModel", use_task_id=True, task_type_vocab_size=3,
+                                                   type_vocab_size=4),
+         pooling=MEAN, normalize=True, probes=({"use_task_id": False},)),
+    Case("ernie/cls_prefix", tiny.bert(140), bert_like("ernie", "ErnieForMaskedLM", hidden_act="relu",
+                                                       num_hidden_layers=1),
+         pooling=CLS, prefix="ernie.", extra={"ernie.pooler.dense.weight": (20, 20), "cls.predictions.bias": (140,)}),
     Case("distilbert/mean_norm", tiny.distilbert(), distilbert(),
         pooling=MEAN, normalize=True, probes=({"activation": "gelu_new"}, {"n_heads": 7})),
     Case("distilbert/cls_relu_prefix", tiny.distilbert(140), {
