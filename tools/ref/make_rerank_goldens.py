@@ -27,7 +27,8 @@ from tokenizers import Tokenizer  # noqa: E402
 from transformers import (  # noqa: E402
     AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer)
 
-import make_family_goldens as family  # noqa: E402
+import family_cases  # noqa: E402
+from make_family_goldens import RULES as EMBEDDER_RULES, with_config  # noqa: E402
 import tiny_tokenizers as tiny  # noqa: E402
 from st_goldens import Random, run  # noqa: E402
 
@@ -94,7 +95,7 @@ class Case:
 
 # --- the directory ---------------------------------------------------------------------------------------------------
 
-RULES = [(r"(classifier|out_proj|score|pre_classifier|pooler\.dense|head\.dense)\.weight$", 0.45, 0.0), *family.RULES]
+RULES = [(r"(classifier|out_proj|score|pre_classifier|pooler\.dense|head\.dense)\.weight$", 0.45, 0.0), *EMBEDDER_RULES]
 
 
 def write_directory(case: Case, at: Path) -> dict[str, torch.Tensor]:
@@ -230,7 +231,7 @@ def save_as_package(case: Case, at: Path, weights: dict[str, torch.Tensor]) -> N
 def check_probes(case: Case, entries: list[dict], at: Path) -> None:
     for change in case.probes:
         config = json.loads((at / "config.json").read_text(encoding="utf-8"))
-        with family.with_config(at, config | change) as other:
+        with with_config(at, config | change) as other:
             moved = load(other, torch.float32)
             far = max(float(np.abs(moved.predict([(e["query"], e["document"])], activation_fn=torch.nn.Identity())[0]
                                    - e["logits"]).max()) for e in entries[:5])
@@ -302,7 +303,7 @@ def st(path: str | None, **more) -> dict:
 
 
 def qwen3_causal(**changes) -> dict:
-    return family.qwen3(intermediate_size=29, num_hidden_layers=1) | {"eos_token_id": 298} | changes
+    return family_cases.qwen3(intermediate_size=29, num_hidden_layers=1) | {"eos_token_id": 298} | changes
 
 
 
@@ -316,36 +317,36 @@ CASES = [
          notes=("tokenizer_config.json lists no token_type_ids: the model gets none, type 0 for all.",)),
     Case("bert_three_labels", tiny.bert(), bert(num_hidden_layers=1), labels=3,
          notes=("Several labels and nothing declared: identity.",)),
-    Case("roberta_oldest_identity", tiny.roberta(), family.roberta("roberta") | {
+    Case("roberta_oldest_identity", tiny.roberta(), family_cases.roberta("roberta") | {
         "architectures": ["RobertaForSequenceClassification"]},
          declared={"sbert_ce_default_activation_function": IDENTITY},
          notes=("Identity from the field of versions before 4.",)),
-    Case("xlm_roberta_st_config_alone", tiny.xlm_roberta(), family.roberta("xlm-roberta", hidden_size=21, num_attention_heads=3) | {
+    Case("xlm_roberta_st_config_alone", tiny.xlm_roberta(), family_cases.roberta("xlm-roberta", hidden_size=21, num_attention_heads=3) | {
         "architectures": ["XLMRobertaForSequenceClassification"]}, st_config=st(SIGMOID), declared=declared(IDENTITY),
          dtype="bfloat16",
          notes=("config_sentence_transformers.json is not read where there is no modules.json: identity, from config.json.",)),
-    Case("xlm_roberta_saved", tiny.xlm_roberta(40), family.roberta("xlm-roberta", hidden_size=18, num_attention_heads=2) | {
+    Case("xlm_roberta_saved", tiny.xlm_roberta(40), family_cases.roberta("xlm-roberta", hidden_size=18, num_attention_heads=2) | {
         "architectures": ["XLMRobertaForSequenceClassification"]}, saved=True, st_config=st(IDENTITY),
          declared=declared(SIGMOID), dtype="float16",
          notes=("config_sentence_transformers.json says identity, config.json sigmoid: the first is followed.",)),
-    Case("xlm_roberta_saved_prompts", tiny.xlm_roberta(50), family.roberta("xlm-roberta", num_hidden_layers=1) | {
+    Case("xlm_roberta_saved_prompts", tiny.xlm_roberta(50), family_cases.roberta("xlm-roberta", num_hidden_layers=1) | {
         "architectures": ["XLMRobertaForSequenceClassification"]}, saved=True,
          st_config=st(SIGMOID, prompts={"query": "query: ", "ask": "read: "}, default_prompt_name="query"),
          prompts=(({"prompt_name": "ask"}, *PAIRS[0]), ({"prompt": ""}, *PAIRS[0]), ({"prompt": "the "}, *PAIRS[2])),
          notes=("A prompt goes before the query only.",)),
-    Case("distilbert", tiny.distilbert(), family.distilbert() | {
+    Case("distilbert", tiny.distilbert(), family_cases.distilbert() | {
         "architectures": ["DistilBertForSequenceClassification"], "seq_classif_dropout": 0.2, "problem_type": None}),
-    Case("mpnet", tiny.mpnet(), family.mpnet() | {"architectures": ["MPNetForSequenceClassification"]},
+    Case("mpnet", tiny.mpnet(), family_cases.mpnet() | {"architectures": ["MPNetForSequenceClassification"]},
          declared=declared(IDENTITY)),
-    Case("modernbert_cls", tiny.modernbert(), family.modernbert(
+    Case("modernbert_cls", tiny.modernbert(), family_cases.modernbert(
         hidden_size=18, num_attention_heads=3, num_hidden_layers=2, global_attn_every_n_layers=2, classifier_pooling="cls",
         architectures=["ModernBertForSequenceClassification"]), model_max_length=60,
          probes=({"classifier_pooling": "mean"}, {"local_attention": 8}, {"classifier_activation": "silu"})),
-    Case("modernbert_mean", tiny.modernbert(30), family.modernbert(
+    Case("modernbert_mean", tiny.modernbert(30), family_cases.modernbert(
         30, hidden_size=20, num_hidden_layers=1, classifier_pooling="mean", classifier_bias=True, norm_bias=True,
         classifier_activation="silu", architectures=["ModernBertForSequenceClassification"]), model_max_length=60,
          dtype="bfloat16", saved=True, st_config=st(IDENTITY), probes=({"classifier_pooling": "cls"}, {"classifier_activation": "gelu"})),
-    Case("gte", tiny.xlm_roberta(50), family.gte(architectures=["GteForSequenceClassification"]), torch_dtype=False),
+    Case("gte", tiny.xlm_roberta(50), family_cases.gte(architectures=["GteForSequenceClassification"]), torch_dtype=False),
     Case("qwen3_seq_cls", tiny.qwen(30, appended=None), qwen3_causal(pad_token_id=291) | {
         "architectures": ["Qwen3ForSequenceClassification"]}, pairs=tuple(p for p in PAIRS if p != ("", "")),
          dtype="bfloat16", model_max_length=70,
