@@ -198,6 +198,7 @@ static const struct {
     {"letternumber", "Nl"},
     {"othernumber", "No"},
     {"punctuation", "P"},
+    {"punct", "P"}, /* [[:punct:]] has symbols, too */
     {"connectorpunctuation", "Pc"},
     {"dashpunctuation", "Pd"},
     {"openpunctuation", "Ps"},
@@ -220,11 +221,16 @@ static const struct {
     {"privateuse", "Co"},
 };
 
-/* name: small letters, without blanks, '-' and '_'. */
-static bool add_property(set *s, const char *name)
+/* name: small letters, without blanks, '-' and '_'. Oniguruma's \w and \p{Word} take superscript digits and fractions of
+ * Latin-1; in brackets they do not. */
+static bool add_property(set *s, const char *name, bool in_class)
 {
     size_t n = strlen(name);
     if (n == 0) return false;
+    if (!in_class && strcmp(name, "word") == 0) {
+        add_by_table(s, UNI_RE_WORD, NULL);
+        return true;
+    }
     if (n <= 2) {
         char category[3] = {(char)(name[0] - 'a' + 'A'), name[1], 0};
         if (strcmp(category, "Lc") == 0) {
@@ -258,7 +264,7 @@ static bool add_property(set *s, const char *name)
 }
 
 /* r->i is behind "\p" or "\P", at '{'. */
-static lath_status read_property(rewriter *r, set *s, bool *negated)
+static lath_status read_property(rewriter *r, set *s, bool in_class, bool *negated)
 {
     const char *end = memchr(r->s + r->i, '}', r->n - r->i);
     size_t n = end ? (size_t)(end - (r->s + r->i)) : 0, k = 0;
@@ -274,18 +280,18 @@ static lath_status read_property(rewriter *r, set *s, bool *negated)
         name[k++] = *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : *p;
     }
     name[k] = 0;
-    if (!add_property(s, name)) return REFUSE(r, "the property \"%s\" is not supported", name);
+    if (!add_property(s, name, in_class)) return REFUSE(r, "the property \"%s\" is not supported", name);
     r->i += n + 1;
     return LATH_OK;
 }
 
 /* Classes of one letter: \w \d \s \h and their opposites. r->i is behind the letter. false: it is no such letter. */
-static bool letter_class(set *s, char c, bool *negated)
+static bool letter_class(set *s, char c, bool in_class, bool *negated)
 {
     *negated = c >= 'A' && c <= 'Z';
     switch (c) {
     case 'w':
-    case 'W': add_by_table(s, UNI_RE_WORD, NULL); return true;
+    case 'W': return add_property(s, "word", in_class);
     case 's':
     case 'S': add_by_table(s, UNI_RE_SPACE, NULL); return true;
     case 'd':
@@ -396,14 +402,9 @@ static lath_status read_member(rewriter *r, set *s, uint32_t *code, bool *is_cod
     *is_code = false;
     if (property) {
         r->i++;
-        TRY(read_property(r, one, &negated));
-    } else if (letter_class(one, c, &negated)) {
+        TRY(read_property(r, one, true, &negated));
+    } else if (letter_class(one, c, true, &negated)) {
         r->i++;
-        if (c == 'w' ||
-            c == 'W') { /* Oniguruma's \w takes superscript digits and fractions of Latin-1, its [\w] does not */
-            memset(one, 0, sizeof(*one));
-            add_named(one, "[:word");
-        }
     } else {
         if (c == 'b') { /* a backspace in a class */
             *code = 8;
@@ -566,8 +567,8 @@ static lath_status rewrite_escape(rewriter *r)
     if (!s) return err_nomem(r->err, sizeof(set));
     if ((c == 'p' || c == 'P') && r->i + 1 < r->n && r->s[r->i + 1] == '{') {
         r->i++;
-        TRY(read_property(r, s, &negated));
-    } else if (letter_class(s, c, &negated)) {
+        TRY(read_property(r, s, false, &negated));
+    } else if (letter_class(s, c, false, &negated)) {
         r->i++;
     } else {
         if (c == 'k' || c == 'g') return copy_reference(r);

@@ -189,8 +189,10 @@ PATTERNS += [
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
     r"\p{N}{1,3}(?=(?:\p{N}{3})*(?:\P{N}|$))| ?[^\s\p{L}\p{N}]{2,}[\r\n/]*| +(?!\S)",
 ]
+# Outside brackets \w and \p{Word} have six characters more; \p{Punct} is the category, [[:punct:]] has symbols, too.
+PATTERNS += [r"\p{Word}+", r"\P{Word}", r"\p{^Word}+", r"[\p{Word}]+", r"[^\p{word}]+", r"[[:word:]]+", r"\p{Punct}", r"[[:punct:]]+", r"[^\p{Punct}]+"]
 BEHAVIORS = ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
-REGEX_TEXTS = ["The cat's 1234567 ok", "aaaab abab\u0301 AbcDef", "中文のテスト Привет_мир", " \t\n x\r\n\u2028\u0085 end ", "ab-]c.$5€ ☃a\x0bb\x0c", "ſK ßss éÉ", "", "x"]
+REGEX_TEXTS = ["The cat's 1234567 ok", "aaaab abab\u0301 AbcDef", "中文のテスト Привет_мир", " \t\n x\r\n\u2028\u0085 end ", "ab-]c.$5€ ☃a\x0bb\x0c", "ſK ßss éÉ", "", "x", "x²³ ¹¼_½¾ $+\U00010137-٣"]
 
 
 def utf8_offsets(text, offsets):
