@@ -9,6 +9,7 @@
  *     'd'  2_Dense/config.json
  *     't'  sentence_bert_config.json
  *     'w'  tokenizer_config.json             (model_max_length)
+ *     'i'  inference_config.json
  *
  * What is read must be inside the bounds that the engine goes on with; what is refused must say which file.
  */
@@ -32,7 +33,7 @@ static void require(int holds, const char *what)
 
 /* ---------------------------------------------------------------------------------------------------- the directory */
 
-enum { N_FILES = 6, PATH_ROOM = 512 };
+enum { N_FILES = 7, PATH_ROOM = 512 };
 static const struct {
     char letter;
     const char *name, *good;
@@ -48,6 +49,7 @@ static const struct {
     {'d', "2_Dense/config.json", "{\"in_features\": 30, \"out_features\": 19, \"bias\": true}"},
     {'t', "sentence_bert_config.json", "{\"max_seq_length\": 128, \"do_lower_case\": false}"},
     {'w', "tokenizer_config.json", "{\"model_max_length\": 512}"},
+    {'i', "inference_config.json", "{\"eos_token_id\": 3, \"rope_table_max_seq_len\": 8192}"},
 };
 
 static char dir[256];
@@ -130,6 +132,19 @@ static void check_error(const lath_error *err, lath_status st, const char *what)
     require(st != LATH_ERR_NOMEM && st != LATH_ERR_IO, "a status that fits");
 }
 
+static void fuzz_inference(arena *a)
+{
+    char path[PATH_ROOM];
+    lath_error err = {0};
+    inference_config c;
+    path_of(path, "inference_config.json");
+    const lath_status st = inference_config_load(a, path, &c, &err);
+    if (st == LATH_OK)
+        require(c.eos_token_id >= -1 && c.rope_table_max_seq_len >= 0 && c.gpu_max_seq_len >= 1, "limits of inference");
+    else
+        check_error(&err, st, "inference_config.json");
+}
+
 static void fuzz_st_config(int i, const uint8_t *data, size_t size)
 {
     arena a;
@@ -149,6 +164,7 @@ static void fuzz_st_config(int i, const uint8_t *data, size_t size)
         require(window >= 0 && window < INT32_MAX, "a window");
     else
         check_error(&err, st, "tokenizer_config.json");
+    fuzz_inference(&a);
     arena_deinit(&a);
     write_file(i, files[i].good, strlen(files[i].good));
 }
