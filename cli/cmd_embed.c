@@ -68,9 +68,11 @@ lath_status cmd_embed(options *o, lath_error *err)
     TRY_DONE(texts_open(&source, o, &o->args, err));
     TRY_DONE(setup_model(&s, o, err));
     setup_embed_options(o, &eo);
+    TRY_DONE(setup_layer(o, &eo.layer, err));
     TRY_DONE(embed_job_open(&job, &s, &eo, &p, err));
     TRY_DONE(output_open(&out, o->output, err));
-    TRY_DONE(vectors_begin(&v, &out, choose_format(o, &out), job.dim, err));
+    const vectors_shape shape = {eo.layer == LATH_LAYER_ALL, job.layers, job.dim / job.layers};
+    TRY_DONE(vectors_begin(&v, &out, choose_format(o, &out), shape, err));
     TRY_DONE(embed_all(&source, &job, &v, err));
     TRY_DONE(output_close(&out, err));
     embed_job_notes(&job);

@@ -42,7 +42,7 @@ typedef struct options {
     arena arena;      /* lists, strings of --config */
     string_list args; /* what is no option */
     const char *model, *config, *field, *output, *corpus, *index, *cache;
-    const char *prompt, *prompt_text, *corpus_prompt, *corpus_prompt_text, *pair, *label;
+    const char *prompt, *prompt_text, *layer, *corpus_prompt, *corpus_prompt_text, *pair, *label;
     string_list files, queries;
     int64_t threads, dim, max_len, batch_tokens, top_k;
     int pooling, isa, precision; /* of lath.h */

@@ -91,6 +91,22 @@ void setup_embed_options(const options *o, lath_embed_options *out)
     out->batch_tokens = (int32_t)o->batch_tokens;
 }
 
+lath_status setup_layer(const options *o, int32_t *layer, lath_error *err)
+{
+    *layer = LATH_LAYER_FINAL;
+    if (!o->layer) return LATH_OK;
+    if (strcmp(o->layer, "all") == 0) {
+        *layer = LATH_LAYER_ALL;
+        return LATH_OK;
+    }
+    int32_t n = 0;
+    const char *c = o->layer;
+    for (; *c >= '0' && *c <= '9' && n < 100000; c++) n = 10 * n + (*c - '0');
+    if (*c || c == o->layer) return err_set(err, LATH_ERR_USAGE, "--layer: \"%.60s\", want a number or all", o->layer);
+    *layer = n;
+    return LATH_OK;
+}
+
 /* Both names lead to one file, or would. */
 static bool same_file(const char *a, const char *b)
 {
@@ -116,7 +132,8 @@ lath_status embed_job_open(embed_job *j, const setup *s, lath_embed_options *eo,
     if (s->o->cache) TRY(open_cache(j, s->o, err));
     eo->cache = j->cache;
     TRY(lath_embedder_create(s->model, eo, &j->embedder, err));
-    j->dim = lath_embedder_dim(j->embedder);
+    j->layers = lath_embedder_layers(j->embedder);
+    j->dim = lath_embedder_dim(j->embedder) * j->layers;
     return LATH_OK;
 }
 
@@ -184,8 +201,21 @@ static void say_cache(const embed_job *j)
             (unsigned long long)(s.hits + s.disk_hits), (unsigned long long)s.hits, (unsigned long long)s.misses);
 }
 
+/* Where the time went. */
+static void say_stages(const embed_job *j)
+{
+    lath_embed_stats s = {.struct_size = sizeof(s)};
+    if (j->s->o->quiet || j->s->o->verbose == 0 || j->n_texts == 0) return;
+    if (lath_embedder_get_stats(j->embedder, &s, NULL) != LATH_OK) return;
+    fprintf(stderr, "lath: of %.3f s: tokenize %.3f, forward %.3f, pool and normalise %.3f", j->seconds,
+            s.seconds_tokenize, s.seconds_forward, s.seconds_pool);
+    if (j->cache) fprintf(stderr, ", look up %.3f", s.seconds_cache);
+    fprintf(stderr, "\n");
+}
+
 void embed_job_notes(const embed_job *j)
 {
+    say_stages(j);
     say_cache(j);
     if (j->s->o->quiet || j->n_truncated == 0) return;
     fprintf(stderr, "lath: note: %llu of %llu text%s cut at %d tokens (--no-truncate refuses them)\n",

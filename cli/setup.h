@@ -31,7 +31,8 @@ typedef struct embed_job {
     lath_cache *cache; /* NULL: none */
     lath_embedder *embedder;
     progress *progress;
-    int64_t dim;
+    int64_t dim; /* numbers for a text: of a vector, times the layers that are asked for */
+    int32_t layers;
     float *vectors;             /* [capacity, dim] of the last chunk */
     lath_embed_result *results; /* [capacity] */
     size_t capacity;
@@ -42,6 +43,8 @@ typedef struct embed_job {
 
 /* The options of lath_embed that the command line asks for. */
 void setup_embed_options(const options *o, lath_embed_options *out);
+/* --layer: LATH_LAYER_FINAL where it is not given. */
+lath_status setup_layer(const options *o, int32_t *layer, lath_error *err);
 /* With the cache that the options name. eo->progress is set to `p`, which must outlive the job. */
 lath_status embed_job_open(embed_job *j, const setup *s, lath_embed_options *eo, progress *p, lath_error *err);
 /* Vectors of the chunk into j->vectors. A text at fault is named by its place. */

@@ -19,52 +19,62 @@
 enum { NPY_HEADER = 128, PREVIEW_NUMBERS = 3, PREVIEW_CELLS = 48 };
 
 /* Magic, version 1.0, length, dictionary, blanks up to a multiple of 64, newline. */
-static void npy_header(char head[NPY_HEADER], uint64_t n, int64_t d)
+static void npy_header(char head[NPY_HEADER], uint64_t n, vectors_shape shape)
 {
     enum { LEAD = 10 };
     memset(head, ' ', NPY_HEADER);
     memcpy(head, "\x93NUMPY\x01\x00", 8);
     head[8] = (char)((NPY_HEADER - LEAD) & 0xFF);
     head[9] = (char)((NPY_HEADER - LEAD) >> 8);
+    char layers[24] = "";
+    if (shape.all_layers) snprintf(layers, sizeof(layers), "%d, ", (int)shape.layers);
     const int used =
-        snprintf(head + LEAD, NPY_HEADER - LEAD, "{'descr': '<f4', 'fortran_order': False, 'shape': (%llu, %lld), }",
-                 (unsigned long long)n, (long long)d);
+        snprintf(head + LEAD, NPY_HEADER - LEAD, "{'descr': '<f4', 'fortran_order': False, 'shape': (%llu, %s%lld), }",
+                 (unsigned long long)n, layers, (long long)shape.d);
     head[LEAD + used] = ' '; /* over the terminator */
     head[NPY_HEADER - 1] = '\n';
 }
 
-lath_status vectors_begin(vectors_out *v, output *out, enum vectors_format format, int64_t d, lath_error *err)
+lath_status vectors_begin(vectors_out *v, output *out, enum vectors_format format, vectors_shape shape, lath_error *err)
 {
     char head[NPY_HEADER];
-    *v = (vectors_out){.out = out, .format = format, .d = d};
+    *v = (vectors_out){.out = out, .format = format, .shape = shape};
     if ((format == VECTORS_NPY || format == VECTORS_F32) && out->terminal)
         return err_set(err, LATH_ERR_USAGE,
                        "--format: bytes are not shown on a terminal; write them to a file with -o");
     if (format == VECTORS_JSON) buf_char(&out->b, '[');
     if (format == VECTORS_NPY) {
-        npy_header(head, 0, d);
+        npy_header(head, 0, shape);
         buf_append(&out->b, head, NPY_HEADER);
     }
     return buf_status(&out->b, err);
 }
 
-static void put_json(buf *b, uint64_t index, const float *row, int64_t d, const lath_embed_result *result)
+static void put_numbers(buf *b, const float *row, int64_t d, char between)
 {
-    buf_printf(b, "{\"index\":%llu,\"embedding\":[", (unsigned long long)index);
     for (int64_t i = 0; i < d; i++) {
-        if (i > 0) buf_char(b, ',');
+        if (i > 0) buf_char(b, between);
         json_put_f32(b, row[i]);
+    }
+}
+
+static void put_json(buf *b, uint64_t index, const float *row, vectors_shape shape, const lath_embed_result *result)
+{
+    buf_printf(b, "{\"index\":%llu,\"%s\":[", (unsigned long long)index, shape.all_layers ? "layers" : "embedding");
+    for (int32_t i = 0; i < shape.layers; i++, row += shape.d) {
+        if (shape.all_layers) buf_str(b, i > 0 ? ",[" : "[");
+        put_numbers(b, row, shape.d, ',');
+        if (shape.all_layers) buf_char(b, ']');
     }
     buf_printf(b, "],\"tokens\":%d,\"truncated\":%s}", (int)result->n_tokens, result->truncated ? "true" : "false");
 }
 
-static void put_text(buf *b, const float *row, int64_t d)
+static void put_text(buf *b, const float *row, vectors_shape shape)
 {
-    for (int64_t i = 0; i < d; i++) {
-        if (i > 0) buf_char(b, ' ');
-        json_put_f32(b, row[i]);
+    for (int32_t i = 0; i < shape.layers; i++, row += shape.d) {
+        put_numbers(b, row, shape.d, ' ');
+        buf_char(b, '\n');
     }
-    buf_char(b, '\n');
 }
 
 void put_excerpt(buf *b, lath_text text, size_t cells)
@@ -85,13 +95,9 @@ void put_excerpt(buf *b, lath_text text, size_t cells)
     buf_str(b, at < text.len ? "...\"" : "\"");
 }
 
-static void put_preview(buf *b, uint64_t index, const float *row, int64_t d, const lath_embed_result *result,
-                        lath_text text)
+static void put_preview_numbers(buf *b, const float *row, int64_t d)
 {
-    buf_printf(b, "%llu  ", (unsigned long long)index);
-    put_excerpt(b, text, PREVIEW_CELLS);
-    buf_printf(b, "  %d token%s%s  [", (int)result->n_tokens, result->n_tokens == 1 ? "" : "s",
-               result->truncated ? " (cut)" : "");
+    buf_char(b, '[');
     for (int64_t i = 0; i < d; i++) {
         if (i == PREVIEW_NUMBERS && d > 2 * PREVIEW_NUMBERS) {
             buf_str(b, ", ...");
@@ -102,6 +108,19 @@ static void put_preview(buf *b, uint64_t index, const float *row, int64_t d, con
     buf_printf(b, "]  %lld numbers\n", (long long)d);
 }
 
+static void put_preview(buf *b, uint64_t index, const float *row, vectors_shape shape, const lath_embed_result *result,
+                        lath_text text)
+{
+    buf_printf(b, "%llu  ", (unsigned long long)index);
+    put_excerpt(b, text, PREVIEW_CELLS);
+    buf_printf(b, "  %d token%s%s  ", (int)result->n_tokens, result->n_tokens == 1 ? "" : "s",
+               result->truncated ? " (cut)" : "");
+    for (int32_t i = 0; i < shape.layers; i++, row += shape.d) {
+        if (shape.all_layers) buf_printf(b, "%slayer %d  ", i ? "    " : "\n    ", (int)i);
+        put_preview_numbers(b, row, shape.d);
+    }
+}
+
 lath_status vectors_add(vectors_out *v, const float *row, const lath_embed_result *result, lath_text text,
                         lath_error *err)
 {
@@ -109,16 +128,16 @@ lath_status vectors_add(vectors_out *v, const float *row, const lath_embed_resul
     switch (v->format) {
     case VECTORS_JSON:
         buf_str(b, v->n > 0 ? ",\n" : "");
-        put_json(b, v->n, row, v->d, result);
+        put_json(b, v->n, row, v->shape, result);
         break;
     case VECTORS_JSONL:
-        put_json(b, v->n, row, v->d, result);
+        put_json(b, v->n, row, v->shape, result);
         buf_char(b, '\n');
         break;
     case VECTORS_NPY:
-    case VECTORS_F32: buf_append(b, row, (size_t)v->d * sizeof(*row)); break;
-    case VECTORS_TEXT: put_text(b, row, v->d); break;
-    case VECTORS_PREVIEW: put_preview(b, v->n, row, v->d, result, text); break;
+    case VECTORS_F32: buf_append(b, row, (size_t)(v->shape.layers * v->shape.d) * sizeof(*row)); break;
+    case VECTORS_TEXT: put_text(b, row, v->shape); break;
+    case VECTORS_PREVIEW: put_preview(b, v->n, row, v->shape, result, text); break;
     }
     v->n++;
     if (v->format == VECTORS_NPY && !output_can_patch(v->out)) return buf_status(b, err);
@@ -131,7 +150,7 @@ lath_status vectors_end(vectors_out *v, lath_error *err)
     char head[NPY_HEADER];
     if (v->format == VECTORS_JSON) buf_str(b, "]\n");
     if (v->format != VECTORS_NPY) return buf_status(b, err);
-    npy_header(head, v->n, v->d);
+    npy_header(head, v->n, v->shape);
     if (!output_can_patch(v->out)) {
         TRY(buf_status(b, err));
         memcpy(b->data, head, NPY_HEADER); /* nothing was flushed yet */

@@ -294,6 +294,8 @@ typedef struct lath_cache lath_cache; /* see "cache" below */
 /* Called between batches of a call; a result other than 0 stops it with LATH_ERR_INTERRUPTED. */
 typedef int (*lath_progress_fn)(void *ctx, size_t texts_done, size_t texts_total);
 
+enum { LATH_LAYER_FINAL = -1, LATH_LAYER_ALL = -2 };
+
 typedef struct lath_embed_options {
     size_t struct_size;
     lath_pooling pooling;
@@ -310,10 +312,13 @@ typedef struct lath_embed_options {
     void *progress_ctx;
     lath_cache
         *cache; /* NULL: none; else vectors are looked up there first, and kept there. It must outlive the embedder */
+    /* LATH_LAYER_FINAL: the model's own vectors. 0 (the embeddings) to n_layers: what is pooled of that layer's output instead, without the
+     * model's Dense modules; n_layers is behind the final norm, where there is one. LATH_LAYER_ALL: of each, one behind the other. */
+    int32_t layer;
 } lath_embed_options;
-#define LATH_EMBED_OPTIONS_INIT                                                                    \
-    {                                                                                              \
-        sizeof(lath_embed_options), LATH_POOLING_AUTO, 1, 0, NULL, NULL, 0, 0, 0, NULL, NULL, NULL \
+#define LATH_EMBED_OPTIONS_INIT                                                                                      \
+    {                                                                                                                \
+        sizeof(lath_embed_options), LATH_POOLING_AUTO, 1, 0, NULL, NULL, 0, 0, 0, NULL, NULL, NULL, LATH_LAYER_FINAL \
     }
 
 /* Its working memory grows with the largest batch seen and is then used again: a lath_embed that is no larger than one before it allocates
@@ -323,6 +328,19 @@ LATH_API lath_status lath_embedder_create(const lath_model *model, const lath_em
 LATH_API void lath_embedder_destroy(lath_embedder *e); /* NULL is allowed */
 /* Length of its vectors. */
 LATH_API int64_t lath_embedder_dim(const lath_embedder *e);
+/* Vectors that it gives for a text: 1, or n_layers + 1 with LATH_LAYER_ALL. */
+LATH_API int32_t lath_embedder_layers(const lath_embedder *e);
+
+typedef struct lath_embed_stats {
+    size_t struct_size; /* set it before the call */
+    uint64_t n_texts, n_tokens;
+    double seconds_tokenize; /* prompt and text to ids */
+    double seconds_cache;    /* looking up in the cache */
+    double seconds_forward;  /* the model's layers */
+    double seconds_pool;     /* pooling, modules behind it, normalising, copying out */
+} lath_embed_stats;
+/* What an embedder has done so far. Not during a lath_embed of another thread. */
+LATH_API lath_status lath_embedder_get_stats(const lath_embedder *e, lath_embed_stats *out, lath_error *err);
 /* Bytes that it holds. */
 LATH_API uint64_t lath_embedder_bytes(const lath_embedder *e);
 
@@ -331,7 +349,7 @@ typedef struct lath_embed_result {
     int32_t truncated; /* 1: the text was longer than the window */
 } lath_embed_result;
 
-/* Embeds n texts. vectors: [n, dim] row-major, the caller's. results: [n] or NULL. One thread at a time per embedder.
+/* Embeds n texts. vectors: [n, layers, dim] row-major (layers: lath_embedder_layers, 1 for most), the caller's. results: [n] or NULL. One thread at a time per embedder.
  * LATH_ERR_INPUT, LATH_ERR_WINDOW: err->item is the index of the text; vectors are undefined then. LATH_ERR_FORMAT: NaN or infinite weights were met
  * (named). LATH_ERR_INTERRUPTED. The maths: Devlin et al. 2018 for the encoder, Reimers & Gurevych 2019 for pooling. */
 LATH_API lath_status lath_embed(lath_embedder *e, const lath_text *texts, size_t n, float *vectors,

@@ -5,6 +5,7 @@
  */
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "backend/backend.h"
 
@@ -276,6 +277,14 @@ static lath_status cpu_add(stream *s, view x, view r)
 {
     pair_job j = {.s = s, .up = r, .y = x};
     pool_run(s->pool, add_task, &j, n_panels(x.n_tok));
+    return LATH_OK;
+}
+
+static lath_status cpu_copy(stream *s, view x, view y)
+{
+    (void)s;
+    for (int64_t p = 0; p < n_panels(x.n_tok); p++)
+        memcpy(y.data + p * y.stride, x.data + p * x.stride, (size_t)(x.d * LANES) * sizeof(float));
     return LATH_OK;
 }
 

@@ -4,11 +4,13 @@
  *
  *     tokenise -> pack -> encoder forward -> pool -> dense / normalise steps -> cut to dim -> normalise -> rows of the caller's matrix
  *
+ * Vectors of inner layers are pooled while the forward passes by (its trace points); Dense modules are left out, they are made for the last layer.
  * With a cache a text is looked up after tokenising; only what is not found is packed.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "engine/embcache.h"
 #include "engine/runner.h"
 
@@ -21,6 +23,11 @@ struct lath_embedder {
     int32_t n_modes;
     int64_t d_pooled, d_steps, dim; /* after pooling, after the steps, of a vector */
     bool normalize;                 /* at the end */
+    bool inner; /* vectors of layers first_layer .. first_layer + n_out_layers - 1 instead of the model's own */
+    int32_t first_layer, n_out_layers;
+    trace_sink sink;
+    double seconds_tokenize, seconds_cache;
+    uint64_t n_texts, n_tokens;
     int32_t max_tokens;
     char *prompt; /* owned copy, prompt_len bytes + 0 */
     size_t prompt_len;
@@ -54,6 +61,8 @@ static lath_status check_options(const lath_embed_options *o, const lath_model *
     if (o->dim < 0) return err_set(err, LATH_ERR_USAGE, "dim: %d, want 1 or more", o->dim);
     if (o->batch_tokens < 0 || o->batch_tokens > RUNNER_TOKENS_MOST)
         return err_set(err, LATH_ERR_USAGE, "batch tokens: %d, want 1 to %d", o->batch_tokens, RUNNER_TOKENS_MOST);
+    if (o->layer < LATH_LAYER_ALL || o->layer > m->arch.dims.n_layers)
+        return err_set(err, LATH_ERR_USAGE, "layer: %d, want 0 to %d", o->layer, m->arch.dims.n_layers);
     int32_t least = tok_n_template(m->tokenizer.tok) + 1;
     if (o->max_tokens != 0 && (o->max_tokens < least || o->max_tokens > m->max_tokens))
         return err_set(err, LATH_ERR_USAGE, "max tokens: %d, want %d to %d (the model's window)", o->max_tokens, least,
@@ -88,6 +97,7 @@ static int64_t widest_row(const lath_model *m, int64_t d_pooled)
 uint64_t embed_batch_bytes(const lath_model *m) { return runner_batch_bytes(m, widest_row(m, m->d_pooled)); }
 
 static lath_status tail(void *ctx, const runner *r, const fwd *f, view hidden, view *rows);
+static lath_status see_layer(void *ctx, stream *s, trace_point point, int32_t layer, view x);
 static lath_status keep(void *ctx, const runner *r, lath_error *err);
 
 static lath_status set_shape(lath_embedder *e, lath_error *err)
@@ -102,7 +112,10 @@ static lath_status set_shape(lath_embedder *e, lath_error *err)
     }
     e->d_pooled = m->arch.dims.d_model * e->n_modes;
     e->d_steps = e->d_pooled;
-    for (int32_t i = 0; i < m->st.n_steps; i++) {
+    e->inner = o->layer != LATH_LAYER_FINAL;
+    e->first_layer = o->layer == LATH_LAYER_ALL ? 0 : o->layer;
+    e->n_out_layers = o->layer == LATH_LAYER_ALL ? m->arch.dims.n_layers + 1 : 1;
+    for (int32_t i = 0; i < m->st.n_steps && !e->inner; i++) {
         const st_step *s = &m->st.steps[i];
         if (s->kind != ST_DENSE) continue;
         if (s->d_in != e->d_steps)
@@ -117,7 +130,10 @@ static lath_status set_shape(lath_embedder *e, lath_error *err)
     e->dim = o->dim ? o->dim : own;
     e->normalize = o->normalize == 2 || (o->normalize == 1 && m->normalized);
     e->max_tokens = o->max_tokens ? o->max_tokens : m->max_tokens;
-    runner_init(&e->run, m, "text", o->batch_tokens, widest_row(m, e->d_pooled), e->dim);
+    const int64_t widest = e->inner ? e->n_out_layers * e->d_pooled : widest_row(m, e->d_pooled);
+    runner_init(&e->run, m, "text", o->batch_tokens, widest, e->n_out_layers * e->dim);
+    e->sink = (trace_sink){see_layer, e};
+    e->run.trace = e->inner ? &e->sink : NULL;
     e->run.tail = tail;
     e->run.keep = keep;
     e->run.ctx = e;
@@ -134,14 +150,15 @@ static lath_status join_cache(lath_embedder *e, lath_error *err)
     char settings[256];
     uint64_t model[2];
     if (!o->cache) return LATH_OK;
-    size_t at = (size_t)snprintf(
-        settings, sizeof(settings), "lath=%s isa=%s precision=exact dim=%lld cut=%d normalize=%d pooling",
-        lath_version(), e->model->rt->kern.isa, (long long)e->dim, o->dim && e->dim < e->d_steps, e->normalize);
+    size_t at = (size_t)snprintf(settings, sizeof(settings),
+                                 "lath=%s isa=%s precision=exact layer=%d dim=%lld cut=%d normalize=%d pooling",
+                                 lath_version(), e->model->rt->kern.isa, o->layer, (long long)e->dim,
+                                 o->dim && e->dim < e->d_steps, e->normalize);
     for (int32_t i = 0; i < e->n_modes && at < sizeof(settings); i++)
         at += (size_t)snprintf(settings + at, sizeof(settings) - at, "%c%d", i ? '+' : '=', (int)e->modes[i]);
     if (at >= sizeof(settings)) return err_set(err, LATH_ERR_LIMIT, "the settings of the embedder are too long");
     TRY(model_fingerprint(e->model, model, err));
-    return embcache_space_get(o->cache, model, settings, e->dim, &e->cache, err);
+    return embcache_space_get(o->cache, model, settings, e->run.d_out, &e->cache, err);
 }
 
 lath_status lath_embedder_create(const lath_model *model, const lath_embed_options *opts, lath_embedder **out,
@@ -195,6 +212,22 @@ void lath_embedder_destroy(lath_embedder *e)
 
 int64_t lath_embedder_dim(const lath_embedder *e) { return e->dim; }
 
+int32_t lath_embedder_layers(const lath_embedder *e) { return e->n_out_layers; }
+
+lath_status lath_embedder_get_stats(const lath_embedder *e, lath_embed_stats *out, lath_error *err)
+{
+    err_clear(err);
+    if (!e || !out || out->struct_size != sizeof(*out))
+        return err_set(err, LATH_ERR_USAGE, "lath_embedder_get_stats: stats of another version");
+    out->n_texts = e->n_texts;
+    out->n_tokens = e->n_tokens;
+    out->seconds_tokenize = e->seconds_tokenize;
+    out->seconds_cache = e->seconds_cache;
+    out->seconds_forward = e->run.seconds_forward;
+    out->seconds_pool = e->run.seconds_tail;
+    return LATH_OK;
+}
+
 uint64_t lath_embedder_bytes(const lath_embedder *e)
 {
     return runner_bytes(&e->run) + e->scratch.total + e->text.cap + sizeof(*e) + e->enc.capacity * 4 * sizeof(int32_t);
@@ -229,15 +262,50 @@ static lath_status run_steps(lath_embedder *e, const fwd *f, view x, float *to, 
     return LATH_OK;
 }
 
+/* hidden: [n_tok, d_model] to pooled: [n_seq, d_pooled]. */
+static lath_status pool_tokens(const lath_embedder *e, stream *s, const batch *b, view hidden, view pooled)
+{
+    for (int32_t i = 0; i < e->n_modes; i++) {
+        op_pool p = {e->modes[i], hidden, s->ops->slice(pooled, i * hidden.d, hidden.d), b->start, e->pool_skip};
+        TRY(s->ops->pool(s, &p));
+    }
+    return LATH_OK;
+}
+
+/* One layer's vectors, into its place in the rows of all: [n_seq, n_out_layers * dim]. Layer 0 are the embeddings. */
+static lath_status pool_layer(lath_embedder *e, stream *s, int32_t layer, view hidden)
+{
+    const runner *r = &e->run;
+    const backend_ops *ops = s->ops;
+    const int32_t n_seq = r->pack.b.n_seq;
+    if (layer < e->first_layer || layer >= e->first_layer + e->n_out_layers) return LATH_OK;
+    view rows = ops->make_view(r->memory[0], n_seq, e->n_out_layers * e->dim);
+    view pooled = ops->make_view(r->memory[1], n_seq, e->d_pooled);
+    view place = ops->slice(rows, (layer - e->first_layer) * e->dim, e->dim), vector = ops->slice(pooled, 0, e->dim);
+    TRY(pool_tokens(e, s, &r->pack.b, hidden, pooled));
+    if (e->normalize) TRY(ops->l2_normalize(s, vector));
+    return ops->copy(s, vector, place);
+}
+
+/* What passes by in the forward. The last layer's is taken at the end: behind the final norm, where there is one. */
+static lath_status see_layer(void *ctx, stream *s, trace_point point, int32_t layer, view x)
+{
+    lath_embedder *e = ctx;
+    if (point == TRACE_EMBED) return pool_layer(e, s, 0, x);
+    if (point == TRACE_RESIDUAL && layer + 1 < e->model->arch.dims.n_layers) return pool_layer(e, s, layer + 1, x);
+    return LATH_OK;
+}
+
 static lath_status tail(void *ctx, const runner *r, const fwd *f, view hidden, view *rows)
 {
     lath_embedder *e = ctx;
     const backend_ops *ops = f->s->ops;
-    view pooled = ops->make_view(r->memory[0], f->b->n_seq, e->d_pooled);
-    for (int32_t i = 0; i < e->n_modes; i++) {
-        op_pool p = {e->modes[i], hidden, ops->slice(pooled, i * hidden.d, hidden.d), f->b->start, e->pool_skip};
-        TRY(ops->pool(f->s, &p));
+    if (e->inner) {
+        *rows = ops->make_view(r->memory[0], f->b->n_seq, e->n_out_layers * e->dim);
+        return pool_layer(e, f->s, e->model->arch.dims.n_layers, hidden);
     }
+    view pooled = ops->make_view(r->memory[0], f->b->n_seq, e->d_pooled);
+    TRY(pool_tokens(e, f->s, f->b, hidden, pooled));
     return run_steps(e, f, pooled, r->memory[1], rows);
 }
 
@@ -296,12 +364,20 @@ static lath_status embed_all(lath_embedder *e, const lath_text *texts, size_t n,
 {
     runner_begin(&e->run, vectors, n);
     for (size_t i = 0; i < n; i++) {
+        const double begin = clock_now();
         TRY(tokenize(e, &texts[i], i, err));
         const int64_t len = (int64_t)e->enc.n;
+        e->n_texts++;
+        e->n_tokens += (uint64_t)len;
+        const double middle = clock_now();
+        e->seconds_tokenize += middle - begin;
         if (results) results[i] = (lath_embed_result){(int32_t)len, e->enc.n_untruncated > e->enc.n};
         bool found = false;
         const embcache_item text = {e->enc.ids, len, e->pool_skip, NULL};
-        if (e->cache) TRY(embcache_find(e->cache, &text, vectors + i * (size_t)e->dim, &found, err));
+        if (e->cache) {
+            TRY(embcache_find(e->cache, &text, vectors + i * (size_t)e->run.d_out, &found, err));
+            e->seconds_cache += clock_now() - middle;
+        }
         if (!found) TRY(runner_add(&e->run, i, e->enc.ids, e->enc.type_ids, len, err));
     }
     return runner_end(&e->run, err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 
 /* A batch of 256 tokens keeps activations near the cores and is one pass over the weights; many threads want more to share. */
 enum { BATCH_TOKENS_LEAST = 256, BATCH_TOKENS_THREAD = 64, ALIGN = 64 };
@@ -100,11 +101,16 @@ static lath_status read_out(runner *r, view x)
 static lath_status compute(runner *r)
 {
     const lath_model *m = r->model;
-    const fwd f = {&r->stream, &r->pack.b, NULL};
+    const fwd f = {&r->stream, &r->pack.b, r->trace};
+    const double begin = clock_now();
     view hidden, rows;
     TRY(m->arch.desc->forward((arch_model *)&m->arch, &f, r->block, &hidden));
+    const double middle = clock_now();
+    r->seconds_forward += middle - begin;
     TRY(r->tail(r->ctx, r, &f, hidden, &rows));
-    return read_out(r, rows);
+    TRY(read_out(r, rows));
+    r->seconds_tail += clock_now() - middle;
+    return LATH_OK;
 }
 
 /* Runs what is packed. `done`: rows of the call that are finished then. */

@@ -26,9 +26,11 @@ struct runner {
     int64_t widest;       /* numbers of the widest row of the tail */
     int64_t d_out;        /* numbers of a row of the result */
     runner_tail tail;
-    runner_keep keep;          /* NULL: nobody wants to see batches */
-    void *ctx;                 /* of tail and keep */
-    lath_progress_fn progress; /* may be NULL */
+    runner_keep keep;                     /* NULL: nobody wants to see batches */
+    const trace_sink *trace;              /* NULL: nobody wants to see what is inside the forward */
+    void *ctx;                            /* of tail and keep */
+    double seconds_forward, seconds_tail; /* of all batches so far */
+    lath_progress_fn progress;            /* may be NULL */
     void *progress_ctx;
     packer pack;
     size_t *row; /* [capacity] the row of the result that each packed sequence is for */

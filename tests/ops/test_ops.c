@@ -353,6 +353,20 @@ static void case_add(env *e, const shape *s)
     for (int64_t i = 0; i < s->n_tok * s->d; i++) assert_true(got[i] == x_rows[i] + r_rows[i]);
 }
 
+/* From a slice into a slice; what is beside it stays. */
+static void case_copy(env *e, const shape *s)
+{
+    float *x_rows, *y_rows;
+    const int64_t d = s->d + 2;
+    view x = rnd_view(e, s->n_tok, d, 3, &x_rows), y = rnd_view(e, s->n_tok, d, 2, &y_rows);
+    assert_ok(e->ops->copy(&e->s, e->ops->slice(x, 2, s->d), e->ops->slice(y, 1, s->d)), e->err);
+    const float *got = get(e, y);
+    for (int64_t i = 0; i < s->n_tok * d; i++) {
+        const bool inside = i % d >= 1 && i % d <= s->d;
+        assert_true(got[i] == (inside ? x_rows[i + 1] : y_rows[i]));
+    }
+}
+
 /* gate and up are slices of one view, as a gated FFN has them. */
 static void case_glu(env *e, const shape *s)
 {
@@ -584,6 +598,7 @@ static const struct {
     {"linear", case_linear},
     {"norm", case_norms},
     {"add", case_add},
+    {"copy", case_copy},
     {"glu", case_glu},
     {"rope_table", case_rope_table},
     {"rope", case_rope},
