@@ -4,9 +4,10 @@
 
     random_bert.py SOURCE OUT [--family bert] [--layers 12 --d-model 768 --heads 12 --d-ff 3072]
 
-Families: bert (BGE-base's shape), roberta, xlm-roberta (multilingual-e5-base), mpnet (all-mpnet-base-v2), distilbert (6 layers). SOURCE is a
-model directory whose tokenizer and number of vocabulary rows are taken: one of the family, or whose ids fit (all-MiniLM-L6-v2 has BGE's
-vocabulary). OUT gets config.json, model.safetensors, the tokenizer, modules.json with [CLS] pooling and normalising, and onnx/model.onnx.
+Families: bert (BGE-base's shape), roberta, xlm-roberta (multilingual-e5-base), mpnet (all-mpnet-base-v2), distilbert (6 layers),
+modernbert (ModernBERT-base), nomic_bert (nomic-embed-text), gte (gte-base-en-v1.5). SOURCE is a model directory whose tokenizer and
+number of vocabulary rows are taken: one of the family, or whose ids fit (all-MiniLM-L6-v2 has BGE's vocabulary). OUT gets config.json,
+model.safetensors, the tokenizer, modules.json with [CLS] pooling and normalising, and onnx/model.onnx.
 """
 
 import argparse
@@ -24,11 +25,11 @@ UNTYPED = TYPED[:2]
 
 def usual(args, vocab, **more):
     return {"vocab_size": vocab, "hidden_size": args.d_model, "num_hidden_layers": args.layers or 12,
-            "num_attention_heads": args.heads, "intermediate_size": args.d_ff} | more
+            "num_attention_heads": args.heads, "intermediate_size": args.d_ff or 3072} | more
 
 
 def distilbert(args, vocab):
-    return {"vocab_size": vocab, "dim": args.d_model, "n_layers": args.layers or 6, "n_heads": args.heads, "hidden_dim": args.d_ff}
+    return {"vocab_size": vocab, "dim": args.d_model, "n_layers": args.layers or 6, "n_heads": args.heads, "hidden_dim": args.d_ff or 3072}
 
 
 def behind_pad(args, vocab, **more):
@@ -39,9 +40,19 @@ def roberta(args, vocab):
     return behind_pad(args, vocab, type_vocab_size=1)
 
 
+def modernbert(args, vocab):
+    return usual(args, vocab, num_hidden_layers=args.layers or 22, intermediate_size=args.d_ff or 1152, pad_token_id=0,
+                 bos_token_id=101, cls_token_id=101, eos_token_id=102, sep_token_id=102)
+
+
+def rotary(args, vocab):
+    return usual(args, vocab, pad_token_id=0)
+
+
 # configuration, inputs of the graph
 FAMILIES = {"bert": (usual, TYPED), "roberta": (roberta, UNTYPED), "xlm-roberta": (roberta, UNTYPED),
-            "mpnet": (behind_pad, UNTYPED), "distilbert": (distilbert, UNTYPED)}
+            "mpnet": (behind_pad, UNTYPED), "distilbert": (distilbert, UNTYPED), "modernbert": (modernbert, UNTYPED),
+            "nomic_bert": (rotary, TYPED), "gte": (rotary, TYPED)}
 
 
 class Hidden(torch.nn.Module):
@@ -86,7 +97,7 @@ def main():
     p.add_argument("--layers", type=int, help="default: the family's")
     p.add_argument("--d-model", type=int, default=768)
     p.add_argument("--heads", type=int, default=12)
-    p.add_argument("--d-ff", type=int, default=3072)
+    p.add_argument("--d-ff", type=int, help="default: the family's")
     args = p.parse_args()
     torch.manual_seed(1)
     vocab = json.loads((args.source / "config.json").read_text(encoding="utf-8"))["vocab_size"]
