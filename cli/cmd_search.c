@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cmd_search.c: `lath search`. The vectors of a corpus are kept in an index file, which says what it was made from: the
- * model's fingerprint, the corpus file's hash and a hash of everything else that decides vectors. Where all three agree
- * it is used as it is; where one differs it is made again. A file that is no sound index is never overwritten: it may
- * be something else of the user's.
+ * cmd_search.c: `lath search`: queries in, the index of the corpus (search_index.h), the records that count
+ * (search_filter.h), results out.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,15 +9,15 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/hash.h"
 #include "base/json.h"
 #include "corpus.h"
 #include "output.h"
-#include "setup.h"
+#include "search_filter.h"
+#include "search_index.h"
 #include "signals.h"
 #include "vectors_out.h"
 
-enum { CHUNK_TEXTS = 4096, TOP_K_DEFAULT = 10 };
+enum { TOP_K_DEFAULT = 10 };
 
 typedef struct search_job {
     const options *o;
@@ -27,13 +25,15 @@ typedef struct search_job {
     lath_model_info m;
     corpus corpus;
     buf index_path;
-    lath_index *index;
-    uint64_t n_rows;
+    search_index x;
+    search_filter filter;
+    uint8_t *allowed;                         /* [x.info.n] with a filter */
+    uint64_t n_allowed;                       /* of them; all without a filter */
     const char *query_prompt, *corpus_prompt; /* texts */
     embed_job queries;
     text_chunk query_texts;
-    lath_hit *hits; /* [queries, k] */
-    size_t k;       /* hits a query */
+    lath_hit *hits;       /* [queries, k] */
+    size_t k, hits_bytes; /* hits a query */
     double search_seconds;
     buf text;
     progress progress;
@@ -76,145 +76,6 @@ static lath_status choose_prompts(search_job *j, lath_error *err)
     return choose_prompt(j, o->corpus_prompt, o->corpus_prompt_text, for_documents, &j->corpus_prompt, err);
 }
 
-static lath_status open_embedder(search_job *j, embed_job *e, const char *prompt, lath_error *err)
-{
-    lath_embed_options eo;
-    setup_embed_options(j->o, &eo);
-    eo.normalize = 2; /* scores are cosines, whatever length the model's own vectors have */
-    eo.prompt_name = NULL;
-    eo.prompt_text = prompt;
-    return embed_job_open(e, &j->s, &eo, &j->progress, err);
-}
-
-/* ------------------------------------------------------------------------------------------------------------ index */
-
-/* Everything beside model and corpus that decides the rows: written out and hashed. */
-static lath_status make_key(const search_job *j, lath_index_key *key, lath_error *err)
-{
-    const options *o = j->o;
-    buf b;
-    buf_init(&b, alloc_default(), (size_t)1 << 26);
-    buf_printf(
-        &b, "search 1 pooling=%d dim=%lld max_len=%lld lossy=%d uncut=%d isa=%s precision=%d field=%zu:%s prompt=%zu:",
-        o->pooling, (long long)o->dim, (long long)o->max_len, o->lossy, o->no_truncate, lath_runtime_isa(j->s.rt),
-        o->precision, o->field ? strlen(o->field) : 0, o->field ? o->field : "", strlen(j->corpus_prompt));
-    buf_str(&b, j->corpus_prompt);
-    const lath_status st = buf_status(&b, err);
-    *key = (lath_index_key){.settings = st == LATH_OK ? hash_64(b.data, b.len) : 0, .corpus_bytes = j->corpus.bytes};
-    memcpy(key->model, j->m.fingerprint, sizeof(key->model));
-    memcpy(key->corpus, j->corpus.hash, sizeof(key->corpus));
-    buf_deinit(&b);
-    return st;
-}
-
-/* What the index was made from differently, or NULL. */
-static const char *difference(const lath_index_key *a, const lath_index_key *b)
-{
-    if (memcmp(a->model, b->model, sizeof(a->model)) != 0) return "the model";
-    if (a->corpus_bytes != b->corpus_bytes || memcmp(a->corpus, b->corpus, sizeof(a->corpus)) != 0) return "the corpus";
-    return a->settings != b->settings ? "an option that changes vectors" : NULL;
-}
-
-static lath_status write_rows(search_job *j, embed_job *e, text_source *source, lath_index_writer *w, lath_error *err)
-{
-    text_chunk chunk;
-    lath_status st = LATH_OK;
-    lath_span *spans = alloc_array(alloc_default(), CHUNK_TEXTS, sizeof(*spans));
-    text_chunk_init(&chunk);
-    if (!spans) {
-        st = err_nomem(err, CHUNK_TEXTS * sizeof(*spans));
-        goto done;
-    }
-    for (;;) {
-        TRY_DONE(texts_next(source, &chunk, CHUNK_TEXTS, err));
-        if (chunk.n == 0) break;
-        TRY_DONE(embed_job_run(e, &chunk, err));
-        for (size_t i = 0; i < chunk.n; i++) {
-            spans[i] = chunk.places[i].raw;
-            if (spans[i].offset + spans[i].len <= j->corpus.bytes) continue;
-            st = err_set(err, LATH_ERR_IO, "%s: changed while it was embedded", j->corpus.path);
-            goto done;
-        }
-        TRY_DONE(lath_index_add(w, e->vectors, spans, chunk.n, err));
-    }
-    TRY_DONE(corpus_check_unchanged(&j->corpus, err));
-    st = signals_check(err);
-done:
-    alloc_release(alloc_default(), spans, CHUNK_TEXTS * sizeof(*spans));
-    text_chunk_deinit(&chunk);
-    return st;
-}
-
-static lath_status build_index(search_job *j, const lath_index_key *key, lath_error *err)
-{
-    const char *path = buf_cstr(&j->index_path);
-    embed_job e = {0};
-    text_source source = {0};
-    lath_index_writer *w = NULL;
-    lath_status st;
-    progress_init(&j->progress, "index", j->o->quiet);
-    TRY_DONE(open_embedder(j, &e, j->corpus_prompt, err));
-    texts_open_file(&source, &j->corpus.path, j->o->field, j->o->lossy);
-    st = lath_index_create(j->s.rt, path, key, e.dim, &w, err);
-    if (st == LATH_ERR_IO && !j->o->index) err_wrap(err, st, "index (--index FILE puts it elsewhere)");
-    if (st != LATH_OK) goto done;
-    signals_set_temp(lath_index_temp_path(w));
-    TRY_DONE(write_rows(j, &e, &source, w, err));
-    st = lath_index_commit(w, err);
-    w = NULL;
-    if (st != LATH_OK) goto done;
-    progress_clear(&j->progress);
-    embed_job_notes(&e);
-    if (!j->o->quiet)
-        fprintf(stderr, "lath: indexed %llu texts, %llu tokens in %.2f s: %.0f texts/s, %.0f tokens/s; kept in %s\n",
-                (unsigned long long)e.n_texts, (unsigned long long)e.n_tokens, progress_seconds(&j->progress),
-                e.seconds > 0 ? (double)e.n_texts / e.seconds : 0.0,
-                e.seconds > 0 ? (double)e.n_tokens / e.seconds : 0.0, path);
-done:
-    progress_clear(&j->progress);
-    lath_index_abort(w);
-    signals_set_temp(NULL);
-    texts_close(&source);
-    embed_job_close(&e);
-    return st;
-}
-
-/* Opens the index that is there, or makes it. */
-static lath_status provide_index(search_job *j, lath_error *err)
-{
-    struct stat sb;
-    lath_index_key key;
-    lath_index_info info = {.struct_size = sizeof(info)};
-    const char *path = buf_cstr(&j->index_path), *changed = NULL;
-    lath_status st;
-    TRY(make_key(j, &key, err));
-    if (stat(path, &sb) == 0) {
-        st = lath_index_open(j->s.rt, path, LATH_LOAD_MAP, &j->index, err);
-        if (st == LATH_ERR_FORMAT && !j->o->index) {
-            char why[sizeof(err->msg)];
-            snprintf(why, sizeof(why), "%s", err->msg);
-            return err_set(err, st, "%s; delete it to have it made again", why);
-        }
-        if (st != LATH_OK) return st;
-        TRY(lath_index_get_info(j->index, &info, err));
-        changed = difference(&info.key, &key);
-        if (!changed) {
-            j->n_rows = info.n;
-            signals_watch_index(j->index);
-            return LATH_OK;
-        }
-        lath_index_close(j->index);
-        j->index = NULL;
-        if (!j->o->quiet) fprintf(stderr, "lath: note: %s: made again, because %s changed\n", path, changed);
-    }
-    TRY(build_index(j, &key, err));
-    TRY(lath_index_open(j->s.rt, path, LATH_LOAD_MAP, &j->index, err));
-    signals_watch_index(j->index);
-    TRY(lath_index_get_info(j->index, &info, err));
-    j->n_rows = info.n;
-    return LATH_OK;
-}
-
 /* ---------------------------------------------------------------------------------------------------------- queries */
 
 static bool is_blank(lath_text t)
@@ -252,20 +113,35 @@ done:
     return st;
 }
 
+static lath_status choose_rows(search_job *j, lath_error *err)
+{
+    j->n_allowed = j->x.info.n;
+    if (j->filter.n == 0 || j->n_allowed == 0) return LATH_OK;
+    j->allowed = alloc_zero(alloc_default(), (size_t)j->x.info.n);
+    if (!j->allowed) return err_nomem(err, (size_t)j->x.info.n);
+    return search_filter_rows(&j->filter, &j->corpus, j->x.index, j->x.info.n, j->allowed, &j->n_allowed, err);
+}
+
 static lath_status answer(search_job *j, lath_error *err)
 {
     const size_t n = j->query_texts.n, k = j->o->top_k ? (size_t)j->o->top_k : TOP_K_DEFAULT;
+    lath_index_search_options so = LATH_INDEX_SEARCH_OPTIONS_INIT;
+    lath_embed_options eo;
     progress_init(&j->progress, "search", j->o->quiet);
-    TRY(open_embedder(j, &j->queries, j->query_prompt, err));
+    search_embed_options(j->o, j->query_prompt, &eo);
+    TRY(embed_job_open(&j->queries, &j->s, &eo, &j->progress, err));
     TRY(embed_job_run(&j->queries, &j->query_texts, err));
     progress_clear(&j->progress);
     embed_job_notes(&j->queries);
-    j->k = k < j->n_rows ? k : (size_t)j->n_rows;
-    if (j->k == 0) return LATH_OK;
-    j->hits = alloc_array(alloc_default(), n, j->k * sizeof(*j->hits));
-    if (!j->hits) return err_nomem(err, n * j->k * sizeof(*j->hits));
+    so.k = k < j->n_allowed ? k : (size_t)j->n_allowed;
+    so.allowed = j->allowed;
+    if (so.k == 0) return LATH_OK;
+    j->hits_bytes = n * so.k * sizeof(*j->hits);
+    j->hits = alloc_array(alloc_default(), n, so.k * sizeof(*j->hits));
+    if (!j->hits) return err_nomem(err, j->hits_bytes);
     const double begin = clock_now();
-    TRY(lath_index_search(j->index, j->queries.vectors, n, j->k, j->hits, err));
+    TRY(search_index_advise(&j->x, lath_index_search_with(j->x.index, j->queries.vectors, n, &so, j->hits, &j->k, err),
+                            err));
     j->search_seconds = clock_now() - begin;
     return signals_check(err);
 }
@@ -276,8 +152,25 @@ static lath_status hit_text(search_job *j, lath_hit hit, lath_error *err)
 {
     lath_span raw;
     buf_clear(&j->text);
-    TRY(lath_index_get_span(j->index, hit.row, &raw, err));
+    TRY(lath_index_get_span(j->x.index, hit.row, &raw, err));
     return corpus_text(&j->corpus, raw, &j->text, err);
+}
+
+/* ,"record":{...} as the corpus has it; null for a blank line. */
+static lath_status put_record(search_job *j, lath_hit hit, buf *b, lath_error *err)
+{
+    const json_value *record;
+    const char *json;
+    lath_span raw;
+    size_t len;
+    TRY(lath_index_get_span(j->x.index, hit.row, &raw, err));
+    TRY(corpus_record(&j->corpus, raw, false, &record, &json, &len, err));
+    buf_str(b, ",\"record\":");
+    if (record)
+        buf_append(b, json, len);
+    else
+        buf_str(b, "null");
+    return LATH_OK;
 }
 
 static lath_status put_results(search_job *j, size_t q, buf *b, lath_error *err)
@@ -290,6 +183,7 @@ static lath_status put_results(search_job *j, size_t q, buf *b, lath_error *err)
         json_put_f32(b, hit.score);
         buf_str(b, ",\"text\":");
         json_put_string(b, j->text.len ? j->text.data : "", j->text.len);
+        if (j->o->field) TRY(put_record(j, hit, b, err));
         buf_char(b, '}');
     }
     buf_char(b, ']');
@@ -364,9 +258,11 @@ static lath_status print_lines(search_job *j, output *out, lath_error *err)
 static void say_speed(const search_job *j)
 {
     const double n = (double)j->query_texts.n;
+    char among[64] = "";
     if (j->o->quiet) return;
-    fprintf(stderr, "lath: %zu quer%s over %llu texts: %.2f ms a query (embedding %.2f, comparing %.2f)\n",
-            j->query_texts.n, n == 1 ? "y" : "ies", (unsigned long long)j->n_rows,
+    if (j->filter.n > 0) snprintf(among, sizeof(among), "%llu of ", (unsigned long long)j->n_allowed);
+    fprintf(stderr, "lath: %zu quer%s over %s%llu texts: %.2f ms a query (embedding %.2f, comparing %.2f)\n",
+            j->query_texts.n, n == 1 ? "y" : "ies", among, (unsigned long long)j->x.info.n,
             (j->queries.seconds + j->search_seconds) * 1e3 / n, j->queries.seconds * 1e3 / n,
             j->search_seconds * 1e3 / n);
 }
@@ -392,6 +288,9 @@ static lath_status check_output(const search_job *j, const options *o, lath_erro
 
 static lath_status run_search(search_job *j, options *o, output *out, lath_error *err)
 {
+    if (o->filters.n > 0 && !o->field)
+        return err_set(err, LATH_ERR_USAGE, "--filter: the corpus has no records: --field NAME reads it as JSONL");
+    TRY(search_filter_parse(&j->filter, &o->filters, err));
     TRY(read_queries(j, o, err));
     TRY(corpus_open(&j->corpus, o->corpus, o->field, o->lossy, err));
     buf_printf(&j->index_path, "%s%s", o->index ? o->index : o->corpus, o->index ? "" : ".lath");
@@ -401,7 +300,14 @@ static lath_status run_search(search_job *j, options *o, output *out, lath_error
     TRY(setup_model(&j->s, o, err));
     TRY(lath_model_get_info(j->s.model, &j->m, err));
     TRY(choose_prompts(j, err));
-    TRY(provide_index(j, err));
+    j->x = (search_index){.o = o,
+                          .s = &j->s,
+                          .model = &j->m,
+                          .corpus = &j->corpus,
+                          .path = buf_cstr(&j->index_path),
+                          .prompt = j->corpus_prompt};
+    TRY(search_index_provide(&j->x, err));
+    TRY(choose_rows(j, err));
     TRY(answer(j, err));
     TRY(output_open(out, o->output, err));
     if (o->json)
@@ -426,9 +332,10 @@ lath_status cmd_search(options *o, lath_error *err)
     buf_init(&j.text, alloc_default(), (size_t)1 << 32);
     st = run_search(&j, o, &out, err);
     output_abort(&out);
-    signals_watch_index(NULL);
-    lath_index_close(j.index);
-    if (j.hits) alloc_release(alloc_default(), j.hits, j.query_texts.n * j.k * sizeof(*j.hits));
+    alloc_release(alloc_default(), j.hits, j.hits_bytes);
+    alloc_release(alloc_default(), j.allowed, (size_t)j.x.info.n);
+    search_index_close(&j.x);
+    search_filter_deinit(&j.filter);
     embed_job_close(&j.queries);
     text_chunk_deinit(&j.query_texts);
     corpus_close(&j.corpus);

@@ -35,7 +35,9 @@ static lath_status read_at(const corpus *c, uint64_t offset, char *p, size_t n, 
     return LATH_OK;
 }
 
-static lath_status hash_file(const corpus *c, uint64_t hash[2], uint64_t *bytes, lath_error *err)
+/* Of the first `most` bytes; *bytes is how many there were, *last the last of them. */
+static lath_status hash_file(const corpus *c, uint64_t most, uint64_t hash[2], uint64_t *bytes, char *last,
+                             lath_error *err)
 {
     const lath_allocator *a = alloc_default();
     char *block = alloc_bytes(a, HASH_BLOCK, 64);
@@ -43,11 +45,14 @@ static lath_status hash_file(const corpus *c, uint64_t hash[2], uint64_t *bytes,
     size_t got;
     lath_status st = LATH_OK;
     *bytes = 0;
+    *last = 0;
     if (!block) return err_nomem(err, HASH_BLOCK);
     do {
-        TRY_DONE(read_at(c, *bytes, block, HASH_BLOCK, &got, err));
+        const size_t want = most - *bytes < HASH_BLOCK ? (size_t)(most - *bytes) : HASH_BLOCK;
+        TRY_DONE(read_at(c, *bytes, block, want, &got, err));
         h = hash_128(block, got, h.lo);
         *bytes += got;
+        if (got > 0) *last = block[got - 1];
     } while (got == HASH_BLOCK);
     hash[0] = h.lo;
     hash[1] = h.hi;
@@ -59,6 +64,7 @@ done:
 lath_status corpus_open(corpus *c, const char *path, const char *field, bool lossy, lath_error *err)
 {
     struct stat sb;
+    char last;
     lath_status st;
     *c = (corpus){.path = path};
     text_decoder_init(&c->decoder, field, lossy);
@@ -74,16 +80,24 @@ lath_status corpus_open(corpus *c, const char *path, const char *field, bool los
         st = err_set(err, LATH_ERR_NOT_FOUND, "%s: a corpus has to be a regular file", path);
         goto done;
     }
-    TRY_DONE(hash_file(c, c->hash, &c->bytes, err));
+    TRY_DONE(hash_file(c, UINT64_MAX, c->hash, &c->bytes, &last, err));
     return LATH_OK;
 done:
     corpus_close(c);
     return st;
 }
 
+lath_status corpus_hash_prefix(const corpus *c, uint64_t bytes, uint64_t hash[2], char *last, lath_error *err)
+{
+    uint64_t got;
+    TRY(hash_file(c, bytes, hash, &got, last, err));
+    return got == bytes ? LATH_OK : err_set(err, LATH_ERR_IO, "%s: shrank while it was searched", c->path);
+}
+
 lath_status corpus_check_unchanged(const corpus *c, lath_error *err)
 {
     corpus now = {.path = c->path};
+    char last;
     lath_status st;
     do now.fd = open(c->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     while (now.fd < 0 && errno == EINTR);
@@ -91,23 +105,52 @@ lath_status corpus_check_unchanged(const corpus *c, lath_error *err)
         const int e = errno;
         return err_os(err, LATH_ERR_IO, e, "%s", c->path);
     }
-    st = hash_file(&now, now.hash, &now.bytes, err);
+    st = hash_file(&now, UINT64_MAX, now.hash, &now.bytes, &last, err);
     close(now.fd);
     if (st == LATH_OK && (now.bytes != c->bytes || memcmp(now.hash, c->hash, sizeof(c->hash)) != 0))
         st = err_set(err, LATH_ERR_IO, "%s: changed while it was embedded", c->path);
     return st;
 }
 
+lath_status corpus_line(corpus *c, lath_span raw, bool sequential, const char **line, lath_error *err)
+{
+    const uint64_t have = c->line.len, skip = raw.offset - c->line_at;
+    size_t got;
+    if (raw.offset >= c->line_at && skip <= have && raw.len <= have - skip) {
+        *line = c->line.data ? c->line.data + skip : "";
+        return LATH_OK;
+    }
+    buf_clear(&c->line);
+    const size_t want = sequential && raw.len < HASH_BLOCK ? HASH_BLOCK : (size_t)raw.len;
+    char *at = buf_reserve(&c->line, want + 1);
+    if (!at) return buf_status(&c->line, err);
+    TRY(read_at(c, raw.offset, at, want, &got, err));
+    if (got < raw.len) return err_set(err, LATH_ERR_IO, "%s: shrank while it was searched", c->path);
+    c->line.len = got;
+    c->line_at = raw.offset;
+    *line = at;
+    return LATH_OK;
+}
+
+/* The line is named by its place: lines are not counted here. */
+static lath_status at_byte(const corpus *c, lath_span raw, lath_status st, lath_error *err)
+{
+    return st == LATH_OK ? st : err_wrap(err, st, "%s: byte %llu", c->path, (unsigned long long)raw.offset);
+}
+
 lath_status corpus_text(corpus *c, lath_span raw, buf *out, lath_error *err)
 {
-    size_t got;
-    buf_clear(&c->line);
-    char *at = buf_reserve(&c->line, (size_t)raw.len + 1);
-    if (!at) return buf_status(&c->line, err);
-    TRY(read_at(c, raw.offset, at, (size_t)raw.len, &got, err));
-    if (got != raw.len) return err_set(err, LATH_ERR_IO, "%s: shrank while it was searched", c->path);
-    const lath_status st = text_decode(&c->decoder, at, got, out, err);
-    return st == LATH_OK ? st : err_wrap(err, st, "%s: byte %llu", c->path, (unsigned long long)raw.offset);
+    const char *line;
+    TRY(corpus_line(c, raw, false, &line, err));
+    return at_byte(c, raw, text_decode(&c->decoder, line, (size_t)raw.len, out, err), err);
+}
+
+lath_status corpus_record(corpus *c, lath_span raw, bool sequential, const json_value **root, const char **json,
+                          size_t *len, lath_error *err)
+{
+    const char *line;
+    TRY(corpus_line(c, raw, sequential, &line, err));
+    return at_byte(c, raw, text_record(&c->decoder, line, (size_t)raw.len, root, json, len, err), err);
 }
 
 void corpus_close(corpus *c)

@@ -24,6 +24,8 @@ static const option_choice option_formats[] = {
 };
 static const option_choice option_devices[] = {
     {"auto", DEVICE_AUTO}, {"cpu", DEVICE_CPU}, {"gpu", DEVICE_GPU}, {NULL, 0}};
+static const option_choice option_index_types[] = {
+    {"f32", LATH_INDEX_F32}, {"f16", LATH_INDEX_F16}, {"int8", LATH_INDEX_INT8}, {NULL, 0}};
 static const option_choice option_isas[] = {
     {"auto", LATH_ISA_AUTO},
     {"ref", LATH_ISA_REF},

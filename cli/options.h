@@ -43,10 +43,10 @@ typedef struct options {
     string_list args; /* what is no option */
     const char *model, *config, *field, *output, *corpus, *index, *cache;
     const char *prompt, *prompt_text, *layer, *corpus_prompt, *corpus_prompt_text, *pair, *label;
-    string_list files, queries;
+    string_list files, queries, filters;
     int64_t threads, dim, max_len, batch_tokens, top_k;
-    int pooling, isa, precision; /* of lath.h */
-    int device, format;          /* enum device, enum output_format */
+    int pooling, isa, precision, index_type; /* of lath.h */
+    int device, format;                      /* enum device, enum output_format */
     int verbose;
     bool quiet, help, lossy, json, jsonl, no_normalize, no_truncate, ids, tokens, offsets, no_special, decode,
         keep_special, no_parse_special, tensors, raw;

@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "base/utf8.h"
 #include "signals.h"
 
@@ -115,17 +114,22 @@ static lath_status parse_line(text_decoder *d, const char *line, size_t len, jso
     return st;
 }
 
-static lath_status decode_field(text_decoder *d, const char *line, size_t len, buf *out, lath_error *err)
+static lath_status parse_record(text_decoder *d, const char *line, size_t len, json_value **root, lath_error *err)
 {
-    json_value *root;
-    if (is_blank(line, len)) return LATH_OK;
     const size_t half = lone_surrogate(line, len, 0);
     if (half < len)
         return err_set(err, LATH_ERR_INPUT, "%.6s at byte %zu is half a surrogate pair (--lossy replaces it)",
                        line + half, half + 1);
     arena_reset(&d->scratch);
-    TRY(parse_line(d, line, len, &root, err));
-    if (root->kind != JSON_OBJECT) return err_set(err, LATH_ERR_FORMAT, "want a JSON object");
+    TRY(parse_line(d, line, len, root, err));
+    return (*root)->kind == JSON_OBJECT ? LATH_OK : err_set(err, LATH_ERR_FORMAT, "want a JSON object");
+}
+
+static lath_status decode_field(text_decoder *d, const char *line, size_t len, buf *out, lath_error *err)
+{
+    json_value *root;
+    if (is_blank(line, len)) return LATH_OK;
+    TRY(parse_record(d, line, len, &root, err));
     const json_value *v = json_get(root, d->field);
     if (!v) return err_set(err, LATH_ERR_INPUT, "no field \"%s\"", d->field);
     if (v->kind != JSON_STRING) return err_set(err, LATH_ERR_INPUT, "field \"%s\": want a string", d->field);
@@ -133,13 +137,34 @@ static lath_status decode_field(text_decoder *d, const char *line, size_t len, b
     return buf_status(out, err);
 }
 
+/* The line as it is valid, or the refusal. */
+static lath_status valid_line(text_decoder *d, const char **line, size_t *len, lath_error *err)
+{
+    return d->lossy ? repair(d, line, len, err) : check_utf8(*line, *len, err);
+}
+
+lath_status text_record(text_decoder *d, const char *line, size_t line_len, const json_value **root, const char **json,
+                        size_t *len, lath_error *err)
+{
+    json_value *v;
+    *root = NULL;
+    *json = "";
+    *len = 0;
+    if (is_blank(line, line_len)) return LATH_OK;
+    TRY(valid_line(d, &line, &line_len, err));
+    TRY(parse_record(d, line, line_len, &v, err));
+    while (is_blank(line, 1)) line++, line_len--;
+    while (is_blank(line + line_len - 1, 1)) line_len--;
+    *root = v;
+    *json = line;
+    *len = line_len;
+    return LATH_OK;
+}
+
 lath_status text_decode(text_decoder *d, const char *line, size_t len, buf *out, lath_error *err)
 {
     if (len == 0) return LATH_OK;
-    if (!d->lossy)
-        TRY(check_utf8(line, len, err));
-    else
-        TRY(repair(d, &line, &len, err));
+    TRY(valid_line(d, &line, &len, err));
     if (d->field) return decode_field(d, line, len, out, err);
     buf_append(out, line, len);
     return buf_status(out, err);
@@ -256,6 +281,14 @@ void texts_open_file(text_source *s, const char *const *path, const char *field,
     s->n_files = 1;
 }
 
+void texts_open_rest(text_source *s, const char *const *path, const char *field, bool lossy, uint64_t bytes,
+                     uint64_t lines)
+{
+    texts_open_file(s, path, field, lossy);
+    s->skip_bytes = bytes;
+    s->skip_lines = lines;
+}
+
 static void close_file(text_source *s)
 {
     if (s->fd > STDIN_FILENO) close(s->fd);
@@ -291,11 +324,16 @@ static lath_status open_next_file(text_source *s, lath_error *err)
             s->wait = false;
         }
     }
+    if (s->skip_bytes > 0 && lseek(s->fd, (off_t)s->skip_bytes, SEEK_SET) < 0) {
+        const int cause = errno;
+        return err_os(err, LATH_ERR_IO, cause, "%s", s->name);
+    }
     buf_clear(&s->raw);
     s->pos = 0;
-    s->raw_at = 0;
+    s->raw_at = s->skip_bytes;
     s->ended = false;
-    s->line = 1;
+    s->line = 1 + s->skip_lines;
+    s->skip_bytes = s->skip_lines = 0;
     return LATH_OK;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/json.h"
 #include "lath/lath.h"
 #include "options.h"
 
@@ -27,18 +28,25 @@ void text_decoder_deinit(text_decoder *d);
  * LATH_ERR_FORMAT: the line is no JSON object. The message has no file or line: the caller puts it in front. */
 lath_status text_decode(text_decoder *d, const char *line, size_t len, buf *out, lath_error *err);
 
+/* The JSON object of a line, with a field name: *root lives in the decoder until its next call and is NULL for a blank
+ * line; *json and *len are its text as it was read, blanks around it cut (after the repairs of `lossy`), borrowed as
+ * long. Errors as text_decode. */
+lath_status text_record(text_decoder *d, const char *line, size_t line_len, const json_value **root, const char **json,
+                        size_t *len, lath_error *err);
+
 typedef struct text_source {
     text_decoder decoder;
     const char *const *args; /* arguments that are texts, or NULL */
     size_t n_args;
     const char *const *files; /* "-" is standard input */
     size_t n_files;
-    size_t next;      /* argument or file that comes next */
-    const char *name; /* of the open file, for messages */
-    int fd;           /* of the open file, or -1 */
-    uint64_t size;    /* of the open file; 0: unknown */
-    uint64_t raw_at;  /* offset in the file of raw.data[0] */
-    buf raw;          /* bytes read and not yet given out from `pos` on */
+    size_t next;                     /* argument or file that comes next */
+    uint64_t skip_bytes, skip_lines; /* of the first file: not read */
+    const char *name;                /* of the open file, for messages */
+    int fd;                          /* of the open file, or -1 */
+    uint64_t size;                   /* of the open file; 0: unknown */
+    uint64_t raw_at;                 /* offset in the file of raw.data[0] */
+    buf raw;                         /* bytes read and not yet given out from `pos` on */
     size_t pos;
     bool ended;    /* the file has no more bytes */
     bool wait;     /* hand out what is there when the input pauses (a pipe, a terminal) */
@@ -66,6 +74,9 @@ typedef struct text_chunk {
 lath_status texts_open(text_source *s, const options *o, const string_list *args, lath_error *err);
 /* One file. */
 void texts_open_file(text_source *s, const char *const *path, const char *field, bool lossy);
+/* The same behind its first `bytes`, which are `lines` whole lines. */
+void texts_open_rest(text_source *s, const char *const *path, const char *field, bool lossy, uint64_t bytes,
+                     uint64_t lines);
 void texts_close(text_source *s); /* a zeroed one is allowed */
 
 void text_chunk_init(text_chunk *c);

@@ -38,7 +38,7 @@ check "no more results than texts" [ "$(grep -o '"index":' "$T/out" | wc -l)" -e
 
 # made again when the corpus, an option or the model changes; not when what changed decides nothing
 printf 'water\n' >>"$C"
-search --query water --top-k 2 --json; err_has 'made again, because the corpus changed'
+search --query water --top-k 2 --json; err_has 'brought up to date, because the corpus changed'
 out_is '{"results":[{"index":1,"score":1,"text":"water"},{"index":5,"score":1,"text":"water"}]}\n'
 search --query water --top-k 1 --pooling cls; err_has 'made again, because an option'
 search --query water --top-k 1 --pooling cls -t 1 --batch-tokens 9
@@ -54,7 +54,7 @@ run search -q -m "$MODEL" --corpus "$T/crlf" --query river --top-k 1 --json
 out_is '{"results":[{"index":0,"score":1,"text":"river"}]}\n'
 printf '{"t":"riv\\u0065r"}\n{"t":"wa\\nter"}\n' >"$T/j"
 run search -q -m "$MODEL" --corpus "$T/j" --field t --query river --top-k 1 --json
-out_is '{"results":[{"index":0,"score":1,"text":"river"}]}\n'
+out_is '{"results":[{"index":0,"score":1,"text":"river","record":{"t":"riv\\u0065r"}}]}\n'
 run search -q -m "$MODEL" --corpus "$T/j" --field t --query 'wa ter' --top-k 1; out_is '  1  1.0000  [1]  wa ter\n'
 : >"$T/empty"; run search -q -m "$MODEL" --corpus "$T/empty" --query x --json; exit_is 0; out_is '{"results":[]}\n'
 
