@@ -5,23 +5,25 @@
  * string that never ends), no lone surrogate escapes (it turns them into '?' silently, so the raw text of a string
  * that held a backslash is looked at again).
  * A tap is found by the path of member names from the root; while inside one, each member is built in a scratch
- * arena that is reset after the call. Nested taps are not needed and not looked for. */
+ * arena that is reset after the call. Nested taps are not needed and not looked for.
+ * Simple members of tapped containers do not go through yajl (json_scan.c): the text is handed over in parts, one of
+ * which ends behind the bracket that opens the container; then its members are read, and yajl goes on at the bracket
+ * that closes it, or at the first member that is not simple. To yajl the members before it are not there. */
 #include "base/json.h"
 
-#include <float.h>
 #include <locale.h>
-#include <math.h>
 #include <setjmp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <yajl/yajl_parse.h>
 
+#include "base/json_number.h"
+#include "base/json_scan.h"
 #include "base/map.h"
 #include "base/utf8.h"
 
-enum { JSON_DEPTH_DEFAULT = 64, JSON_DEPTH_MOST = 512, JSON_LINEAR_KEYS = 8 };
+enum { JSON_DEPTH_DEFAULT = 64, JSON_DEPTH_MOST = 512, JSON_LINEAR_KEYS = 8, JSON_STOPS = 8 };
 
 /* One open container. */
 typedef struct level {
@@ -39,6 +41,7 @@ typedef struct builder {
     const char *name, *text;
     size_t n, line_at; /* bytes up to which lines are counted */
     uint32_t line;
+    size_t part_at;  /* where the part begins that yajl has been given last */
     bool at_end;     /* yajl has had all of the text: its offsets are no longer into it */
     size_t root_end; /* bytes up to the end of the root value */
     int depth, max_depth;
@@ -49,6 +52,8 @@ typedef struct builder {
     const json_options *opts;
     const json_tap *tap; /* the one we are inside of */
     int tap_depth;       /* depth of its container */
+    size_t tap_at;       /* where its container's members begin */
+    size_t stops[JSON_STOPS]; /* of each tap: where its container may begin next; up to part_at: to be looked for */
     locale_t c_locale;
     yajl_handle parser;
     block *blocks; /* yajl's memory */
@@ -60,7 +65,7 @@ typedef struct builder {
 /* Bytes of the text that yajl has taken. */
 static size_t offset_now(const builder *b)
 {
-    size_t at = b->at_end ? b->n : yajl_get_bytes_consumed(b->parser);
+    size_t at = b->at_end ? b->n : b->part_at + yajl_get_bytes_consumed(b->parser);
     return at < b->n ? at : b->n;
 }
 
@@ -177,113 +182,13 @@ static int on_boolean(void *ctx, int value)
     return done_scalar(b, v);
 }
 
-static bool parse_int(const char *s, size_t n, int64_t *out)
-{
-    size_t i = s[0] == '-';
-    uint64_t u = 0;
-    if (n - i > 19) return false;
-    for (; i < n; i++) {
-        if (s[i] < '0' || s[i] > '9') return false;
-        u = u * 10 + (uint64_t)(s[i] - '0');
-    }
-    if (u > (uint64_t)INT64_MAX + (s[0] == '-')) return false;
-    *out = s[0] == '-' ? (int64_t)(0 - u) : (int64_t)u;
-    return true;
-}
-
-/* A decimal of up to 19 digits without an exponent: the quotient of two integers that an 80-bit float holds exactly,
- * so rounded once, to 64 bits. false: written otherwise, or so near to the middle between two doubles that rounding it
- * again could go wrong. */
-static bool plain_real(const char *s, size_t n, double *out)
-{
-#if LDBL_MANT_DIG == 64
-    static const long double tens[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,  1e9L,
-                                       1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L};
-    uint64_t m = 0, bits;
-    size_t i = s[0] == '-', digits = 0, behind = 0;
-    bool point = false;
-    for (; i < n; i++) {
-        if (s[i] == '.') {
-            point = true;
-            continue;
-        }
-        if (s[i] < '0' || s[i] > '9' || ++digits > 19) return false;
-        m = m * 10 + (uint64_t)(s[i] - '0');
-        behind += point;
-    }
-    long double q = (long double)m / tens[behind];
-    memcpy(&bits, &q, sizeof(bits)); /* the significand */
-    uint64_t low = bits & 0x7FF;     /* what a double does not hold */
-    if (low >= 0x3FF && low <= 0x401) return false;
-    *out = s[0] == '-' ? -(double)q : (double)q;
-    return true;
-#else
-    (void)s, (void)n, (void)out;
-    return false;
-#endif
-}
-
-static double power_of_ten(unsigned n, locale_t c_locale)
-{
-    static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                  1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    char text[16];
-    if (n < sizeof(tens) / sizeof(tens[0])) return tens[n];
-    snprintf(text, sizeof(text), "1e%u", n);
-    return strtod_l(text, NULL, c_locale);
-}
-
-/* serde_json's f64 without its feature float_roundtrip: as many digits as 64 bits hold, rounded, then multiplied with or
- * divided by a power of ten, and rounded again. Scores of tokenizers are read so: sums that tie there must tie here. */
-static double serde_real(const char *s, size_t n, locale_t c_locale)
-{
-    uint64_t m = 0;
-    int64_t exponent = 0, stated = 0;
-    size_t i = s[0] == '-';
-    bool point = false, full = false, below = false;
-    for (; i < n && s[i] != 'e' && s[i] != 'E'; i++) {
-        if (s[i] == '.') {
-            point = true;
-            continue;
-        }
-        uint64_t digit = (uint64_t)(s[i] - '0');
-        full = full || m > (UINT64_MAX - digit) / 10;
-        if (!full) m = m * 10 + digit;
-        exponent += full ? !point : -(int64_t)point;
-    }
-    if (i < n) i++;
-    if (i < n && (s[i] == '-' || s[i] == '+')) below = s[i++] == '-';
-    for (; i < n; i++) stated = stated < INT32_MAX ? stated * 10 + (s[i] - '0') : stated;
-    exponent += below ? -stated : stated;
-    double f = (double)m;
-    for (; exponent < -308 && f != 0; exponent += 308) f /= 1e308;
-    if (exponent > 308) { /* infinite, or 0 */
-        f = f != 0 ? HUGE_VAL : 0;
-        exponent = 0;
-    }
-    if (f != 0)
-        f = exponent < 0 ? f / power_of_ten((unsigned)-exponent, c_locale)
-                         : f * power_of_ten((unsigned)exponent, c_locale);
-    return s[0] == '-' ? -f : f;
-}
-
 static int on_number(void *ctx, const char *s, size_t n)
 {
     builder *b = ctx;
     json_value *v = add_value(b, JSON_INT);
     if (!v) return 0;
-    if (!parse_int(s, n, &v->u.integer)) {
-        char text[128];
-        if (n >= sizeof(text))
-            return FAIL(b, LATH_ERR_FORMAT, "%s: line %u: a number of %zu characters", b->name, v->line, n);
-        memcpy(text, s, n);
-        text[n] = 0;
-        v->kind = JSON_REAL;
-        if (b->opts && b->opts->serde_reals)
-            v->u.real = serde_real(s, n, b->c_locale);
-        else if (!plain_real(s, n, &v->u.real))
-            v->u.real = strtod_l(text, NULL, b->c_locale);
-    }
+    if (!json_number_read(s, n, b->opts && b->opts->serde_reals, b->c_locale, v))
+        return FAIL(b, LATH_ERR_FORMAT, "%s: line %u: a number of %zu characters", b->name, v->line, n);
     return done_scalar(b, v);
 }
 
@@ -391,6 +296,7 @@ static int on_open(builder *b, json_kind kind)
     if (tap) {
         b->tap = tap;
         b->tap_depth = b->depth;
+        b->tap_at = offset_now(b);
     }
     return 1;
 }
@@ -495,18 +401,17 @@ static lath_status grammar_error(builder *b)
     return st;
 }
 
-/* What yajl would let pass anywhere: bad UTF-8, and vertical tabs and form feeds as white space. */
-static lath_status check_bytes(builder *b)
+static lath_status not_json(builder *b, size_t at, const char *why)
+{
+    return err_set(b->err, LATH_ERR_FORMAT, "%s: line %u: byte %zu: not JSON: %s", b->name, line_of(b, at), at, why);
+}
+
+/* yajl would let it pass anywhere. */
+static lath_status check_utf8(builder *b)
 {
     size_t at = utf8_first_invalid(b->text, b->n);
-    if (at < b->n)
-        return err_set(b->err, LATH_ERR_FORMAT, "%s: line %u: byte %zu: not valid UTF-8", b->name, line_of(b, at), at);
-    const char *control = b->n ? memchr(b->text, '\v', b->n) : NULL;
-    if (b->n && !control) control = memchr(b->text, '\f', b->n);
-    if (!control) return LATH_OK;
-    at = (size_t)(control - b->text);
-    return err_set(b->err, LATH_ERR_FORMAT, "%s: line %u: byte %zu: not JSON: a control character", b->name,
-                   line_of(b, at), at);
+    if (at == b->n) return LATH_OK;
+    return err_set(b->err, LATH_ERR_FORMAT, "%s: line %u: byte %zu: not valid UTF-8", b->name, line_of(b, at), at);
 }
 
 static lath_status check_rest(builder *b)
@@ -518,13 +423,96 @@ static lath_status check_rest(builder *b)
                    line_of(b, at), at);
 }
 
+/* ------------------------------------------------------------------------------------------------- parts of the text */
+
+/* Behind the next bracket that may open the container of a tap: "name" : [ - written plainly; whether it is one, yajl's
+ * events tell. */
+static size_t find_stop(const builder *b, const json_tap *tap, size_t at)
+{
+    const char *dot = strrchr(tap->path, '.'), *name = dot ? dot + 1 : tap->path, *found, *stop = b->text + b->n;
+    size_t len = strlen(name);
+    while (at < b->n && (found = memmem(b->text + at, b->n - at, name, len)) != NULL) {
+        const char *p = found + len;
+        at = (size_t)(p - b->text);
+        if (found == b->text || found[-1] != '"' || p >= stop || *p++ != '"') continue;
+        while (p < stop && json_is_space(*p)) p++;
+        if (p >= stop || *p++ != ':') continue;
+        while (p < stop && json_is_space(*p)) p++;
+        if (p < stop && (*p == '[' || *p == '{')) return (size_t)(p + 1 - b->text);
+    }
+    return b->n;
+}
+
+static size_t next_stop(builder *b, size_t at)
+{
+    size_t nearest = b->n;
+    for (size_t t = 0; b->opts && t < b->opts->n_taps && t < JSON_STOPS; t++) {
+        if (b->stops[t] <= at) b->stops[t] = find_stop(b, &b->opts->taps[t], at);
+        if (b->stops[t] < nearest) nearest = b->stops[t];
+    }
+    return nearest;
+}
+
+/* Members of the tapped container that opens before *at, as far as they are simple; moves *at. */
+static lath_status scan_members(builder *b, size_t *at)
+{
+    json_scan s = {.text = b->text,
+                   .n = b->n,
+                   .at = *at,
+                   .line = line_of(b, *at),
+                   .object = b->levels[b->depth - 1].container->kind == JSON_OBJECT,
+                   .nested = b->depth < b->max_depth,
+                   .serde_reals = b->opts->serde_reals,
+                   .c_locale = b->c_locale,
+                   .strings = &b->scratch};
+    lath_status st = LATH_OK;
+    json_scan_found found;
+    while (st == LATH_OK && (found = json_scan_next(&s)) == JSON_SCAN_MEMBER) {
+        b->line_at = s.at;
+        b->line = s.line;
+        st = b->tap->fn(b->tap->ctx, &s.item, b->err);
+        arena_reset(&b->scratch);
+    }
+    if (st != LATH_OK) return st;
+    b->line_at = s.at;
+    b->line = s.line;
+    *at = s.at;
+    if (found == JSON_SCAN_NOMEM) return err_nomem(b->err, s.n - s.at);
+    return found == JSON_SCAN_BAD ? not_json(b, s.at, s.why) : LATH_OK;
+}
+
+/* Vertical tabs and form feeds are white space to yajl. */
+static lath_status check_controls(builder *b, size_t at, size_t stop)
+{
+    const char *control = memchr(b->text + at, '\v', stop - at);
+    if (!control) control = memchr(b->text + at, '\f', stop - at);
+    return control ? not_json(b, (size_t)(control - b->text), "a control character") : LATH_OK;
+}
+
+static lath_status parse_parts(builder *b, yajl_status *s)
+{
+    size_t at = 0;
+    *s = yajl_status_ok;
+    while (at < b->n) {
+        size_t stop = next_stop(b, at);
+        TRY(check_controls(b, at, stop));
+        b->part_at = at;
+        *s = yajl_parse(b->parser, (const unsigned char *)b->text + at, stop - at);
+        if (*s != yajl_status_ok || b->st != LATH_OK) return b->st;
+        at = stop;
+        if (b->tap && in_tap_container(b) && b->tap_at == at) TRY(scan_members(b, &at));
+    }
+    return LATH_OK;
+}
+
 static lath_status run(builder *b)
 {
     yajl_alloc_funcs funcs = {block_alloc, block_resize, block_release, b};
+    yajl_status s;
     if (setjmp(b->out_of_memory) != 0) return b->st;
     b->parser = yajl_alloc(&callbacks, &funcs, b);
-    yajl_config(b->parser, yajl_dont_validate_strings, 1); /* check_bytes has seen the whole text */
-    yajl_status s = yajl_parse(b->parser, (const unsigned char *)b->text, b->n);
+    yajl_config(b->parser, yajl_dont_validate_strings, 1); /* check_utf8 has seen the whole text */
+    TRY(parse_parts(b, &s));
     if (s == yajl_status_ok) {
         b->at_end = true;
         s = yajl_complete_parse(b->parser);
@@ -545,7 +533,7 @@ lath_status json_parse(arena *a, const char *name, const char *text, size_t n, c
         n -= 3;
     }
     builder b = {.alloc = a->alloc, .tree = a, .name = name, .text = text, .n = n, .line = 1, .opts = opts, .err = err};
-    TRY(check_bytes(&b));
+    TRY(check_utf8(&b));
     b.max_depth = opts && opts->max_depth ? opts->max_depth : JSON_DEPTH_DEFAULT;
     if (b.max_depth > JSON_DEPTH_MOST) b.max_depth = JSON_DEPTH_MOST;
     arena_init(&b.scratch, a->alloc);
