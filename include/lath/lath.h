@@ -410,7 +410,8 @@ LATH_API lath_status lath_cache_import(lath_embedder *e, const char *path, uint6
 
 /* --------------------------------------------------------------------------------------------------------------- reranking */
 
-/* The working memory of one stream of scoring calls on a cross-encoder; one thread at a time uses it. */
+/* The working memory of one stream of scoring calls on a cross-encoder, or on a language model that is asked whether a document answers the query
+ * as Qwen3-Reranker is (its logit is that of "yes" less that of "no"; special tokens written in texts are plain text); one thread at a time uses it. */
 typedef struct lath_reranker lath_reranker;
 
 /* How a logit becomes a score. */
@@ -425,7 +426,8 @@ typedef struct lath_rerank_options {
     size_t struct_size;
     lath_activation activation;
     const char *label; /* NULL: the only one; else the name of one of the model's labels, or its number */
-    const char *prompt_name, *prompt_text; /* as in lath_embed_options; put before the query */
+    const char *prompt_name, *prompt_text; /* as in lath_embed_options; put before the query. To a language model: the
+                                              instruction, "" is its own */
     int32_t max_tokens;   /* 0: the model's window; else a smaller one; of query, document and template together */
     int32_t no_truncate;  /* 1: a pair over the window is LATH_ERR_WINDOW with err->item set */
     int32_t batch_tokens; /* as in lath_embed_options */
@@ -437,7 +439,7 @@ typedef struct lath_rerank_options {
         sizeof(lath_rerank_options), LATH_ACTIVATION_MODEL, NULL, NULL, NULL, 0, 0, 0, NULL, NULL \
     }
 
-/* LATH_ERR_UNSUPPORTED: the model is no cross-encoder, or declares an activation that lath does not have (named; another choice of `activation`
+/* LATH_ERR_UNSUPPORTED: the model scores no pairs, or declares an activation that lath does not have (named; another choice of `activation`
  * goes on). LATH_ERR_USAGE: it has several labels and none is asked for, or none of that name. Strings of the options are copied. The model must
  * outlive it. */
 LATH_API lath_status lath_reranker_create(const lath_model *model, const lath_rerank_options *opts, lath_reranker **out,

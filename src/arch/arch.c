@@ -252,6 +252,21 @@ lath_status arch_bind_linear(const arch_source *src, const char *w_name, const c
     return vec_init(&out->bias, src->mem, b, weights_file_of(src->w, b), 0, rows, err);
 }
 
+lath_status arch_bind_row(const arch_source *src, const char *name, int64_t row, int64_t rows, int64_t cols,
+                          weight *out, lath_error *err)
+{
+    char text[NAME_MAX_LEN + 128];
+    const tensor *t;
+    TRY(weights_find(src->w, name, &t, err));
+    if (!t) return err_set(err, LATH_ERR_FORMAT, "%s: no tensor \"%s\"", weights_name(src->w), name);
+    if (!suits(t, rows, cols, text, sizeof(text)))
+        return err_set(err, LATH_ERR_FORMAT, "%s: %s", weights_file_of(src->w, t), text);
+    TRY(check_unscaled(src, t, err));
+    weights_mark_used(src->w, t);
+    weight_init(out, t, weights_file_of(src->w, t), row, 1, cols);
+    return LATH_OK;
+}
+
 lath_status arch_bind_vec(const arch_source *src, const char *name, int64_t n, vec *out, lath_error *err)
 {
     char text[NAME_MAX_LEN + 128];

@@ -126,6 +126,9 @@ lath_status arch_open(const arch_desc *d, const json_value *config, const char *
 lath_status arch_bind_linear(const arch_source *src, const char *w_name, const char *bias_name, int64_t rows,
                              int64_t cols, nn_linear_w *out, lath_error *err);
 
+/* One row of a matrix [rows, cols] by name. */
+lath_status arch_bind_row(const arch_source *src, const char *name, int64_t row, int64_t rows, int64_t cols,
+                          weight *out, lath_error *err);
 /* A vector of n elements by name. */
 lath_status arch_bind_vec(const arch_source *src, const char *name, int64_t n, vec *out, lath_error *err);
 

@@ -22,6 +22,8 @@ static const head_row rows[] = {
     /* the pooler of the encoder (Devlin et al. 2018), then the classifier */
     {"bert", KERN_POOL_FIRST, "pooler.dense", KERN_FN_TANH, NULL, "classifier", true, true},
     {"ernie", KERN_POOL_FIRST, "pooler.dense", KERN_FN_TANH, NULL, "classifier", true, true},
+    {"gte", KERN_POOL_FIRST, "pooler.dense", KERN_FN_TANH, NULL, "classifier", true, true},
+    {"new", KERN_POOL_FIRST, "pooler.dense", KERN_FN_TANH, NULL, "classifier", true, true},
     {"nomic_bert", KERN_POOL_FIRST, "pooler.dense", KERN_FN_TANH, NULL, "classifier", true, true},
     /* a head of two layers instead of a pooler (Liu et al. 2019) */
     {"roberta", KERN_POOL_FIRST, "classifier.dense", KERN_FN_TANH, NULL, "classifier.out_proj", true, true},
@@ -206,6 +208,26 @@ lath_status arch_head_open(const arch_model *m, const char *model_type, const js
     out->n_out = 1;
     out->n_logits = n_labels;
     return bind(m, src, r.out, r.out_bias, n_labels, &out->out[0], err);
+}
+
+lath_status arch_head_open_tokens(const arch_model *m, const json_value *config, const char *config_name,
+                                  const arch_source *src, const int32_t *ids, int32_t n, arch_head *out,
+                                  lath_error *err)
+{
+    char name[NAME_MAX_LEN] = "lm_head.weight";
+    const tensor *t = NULL;
+    bool tied = false;
+    *out = (arch_head){.pool = KERN_POOL_LAST, .n_out = n, .n_logits = n};
+    TRY(json_get_bool(config, "tie_word_embeddings", config_name, &tied, err));
+    if (!tied) TRY(weights_find(src->w, name, &t, err));
+    if (!t) TRY(tensor_name(m, src, "embed_tokens", "weight", name, err));
+    for (int32_t i = 0; i < n; i++) {
+        if (ids[i] < 0 || ids[i] >= m->dims.vocab_size)
+            return err_set(err, LATH_ERR_FORMAT, "%s: token id %d scores, the vocabulary has %d", config_name, ids[i],
+                           m->dims.vocab_size);
+        TRY(arch_bind_row(src, name, ids[i], m->dims.vocab_size, m->dims.d_model, &out->out[i].w, err));
+    }
+    return LATH_OK;
 }
 
 int64_t arch_head_widest(const arch_model *m, const arch_head *h)

@@ -42,6 +42,11 @@ lath_status arch_labels_load(arena *a, const json_value *config, const char *con
 lath_status arch_head_open(const arch_model *m, const char *model_type, const json_value *config,
                            const char *config_name, const arch_source *src, int32_t n_labels, arch_head *out,
                            lath_error *err);
+/* Of a language model: the logits at the last token of n tokens, 1 or 2, which are rows of its output matrix. */
+lath_status arch_head_open_tokens(const arch_model *m, const json_value *config, const char *config_name,
+                                  const arch_source *src, const int32_t *ids, int32_t n, arch_head *out,
+                                  lath_error *err);
+
 /* Numbers of the widest row that arch_head_forward puts into its memory. */
 int64_t arch_head_widest(const arch_model *m, const arch_head *h);
 /* hidden: [n_tok, d_model] -> logits: [n_seq, n_logits]. rows_a, rows_b: memory of views of n_seq rows of arch_head_widest. */

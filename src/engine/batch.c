@@ -74,7 +74,7 @@ void packer_add(packer *p, const int32_t *ids, const int32_t *type_ids, int64_t 
     int64_t at = b->n_tok;
     int32_t pos = p->pos0;
     memcpy(b->ids + at, ids, (size_t)n * sizeof(*ids));
-    if (p->typed)
+    if (p->typed && type_ids)
         memcpy(b->type_ids + at, type_ids, (size_t)n * sizeof(*type_ids));
     else
         memset(b->type_ids + at, 0, (size_t)n * sizeof(*type_ids));

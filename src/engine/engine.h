@@ -90,6 +90,7 @@ struct lath_model {
     arch_labels labels;     /* of a cross-encoder */
     arch_head head; /* what scores, when head_error.status is LATH_OK: else why there is none, for whoever wants it */
     lath_error head_error;
+    bool judges;      /* pairs are put to it as judge.h has it */
     bool sends_types; /* its tokenizer gives token types to the model */
     st_config st;
     inference_config inference;
@@ -106,6 +107,8 @@ lath_status st_tokenizer_window(arena *a, const char *dir, int64_t *out, lath_er
 /* Its tokenizer tells the segments of a pair apart: model_input_names of tokenizer_config.json, else what the class it names does, else what the
  * class for the model type does. */
 lath_status st_sends_types(arena *a, const char *dir, const char *model_type, bool *out, lath_error *err);
+/* chat_template.jinja, else "chat_template" of tokenizer_config.json; NULL when there is none. */
+lath_status st_chat_template(arena *a, const char *dir, const char **out, lath_error *err);
 /* The activation that config.json names, where config_sentence_transformers.json has none. */
 lath_status st_config_activation(const json_value *config, const char *path, st_config *c, lath_error *err);
 /* The text that goes in front: `text` itself, else the prompt `name`, else the default one, else none. */
@@ -117,6 +120,15 @@ bool st_pooling_mode(lath_pooling p, kern_pool_mode *out);
 
 /* The values of the file at `path`; the defaults where there is none. */
 lath_status inference_config_load(arena *a, const char *path, inference_config *out, lath_error *err);
+
+/* config.json while a model is opened. */
+typedef struct model_config {
+    const json_value *json;
+    const char *path, *type; /* of the file; "model_type" */
+    arch_source src;         /* the encoder's weights */
+} model_config;
+/* Kind, labels and head. The tokenizer is open. */
+lath_status model_open_head(lath_model *m, const model_config *c, lath_error *err);
 
 /* Hash over configuration, tokenizer and samples of the weights. */
 lath_status model_fingerprint(const lath_model *m, uint64_t out[2], lath_error *err);

@@ -33,29 +33,6 @@ static lath_status open_weights(lath_model *m, const char *dir, const lath_model
     return LATH_OK;
 }
 
-/* A head says what the directory is for. What is wrong with it concerns who scores, and is kept for it. */
-static lath_status open_head(lath_model *m, const json_value *config, const char *path, const char *type,
-                             const arch_source *src, lath_error *err)
-{
-    const char *name = arch_class(config);
-    if (name) {
-        m->class_name = arena_strdup(&m->mem, name, strlen(name));
-        if (!m->class_name) return err_nomem(err, strlen(name));
-    }
-    TRY(st_sends_types(&m->mem, m->st.encoder_dir, type, &m->sends_types, err));
-    TRY(st_config_activation(config, path, &m->st, err));
-    if (!arch_class_scores(name)) {
-        m->kind = arch_class_generates(name) && !m->st.has_pooling ? MODEL_GENERATOR : MODEL_ENCODER;
-        return LATH_OK;
-    }
-    m->kind = MODEL_CROSS_ENCODER;
-    TRY(arch_labels_load(&m->mem, config, path, &m->labels, err));
-    const lath_status st = arch_head_open(&m->arch, type, config, path, src, m->labels.n, &m->head, &m->head_error);
-    if (st != LATH_ERR_NOMEM) return LATH_OK;
-    if (err) *err = m->head_error;
-    return st;
-}
-
 /* Weights of a quantised model need its scales and tables, which no tensor type of ours has. */
 static lath_status check_quantized(const json_value *config, const char *path, lath_error *err)
 {
@@ -72,7 +49,7 @@ static lath_status check_quantized(const json_value *config, const char *path, l
     return LATH_OK;
 }
 
-static lath_status open_arch(lath_model *m, const lath_model_options *opts, lath_error *err)
+static lath_status open_arch(lath_model *m, const lath_model_options *opts, model_config *c, lath_error *err)
 {
     const char *path, *type = NULL;
     json_value *config;
@@ -92,10 +69,9 @@ static lath_status open_arch(lath_model *m, const lath_model_options *opts, lath
         return st;
     }
     TRY(check_quantized(config, path, err));
-    arch_source src;
-    TRY(open_weights(m, m->st.encoder_dir, opts, &src, err));
-    TRY(arch_open(d, config, path, &src, &m->arch, err));
-    return open_head(m, config, path, type, &src, err);
+    *c = (model_config){.json = config, .path = path, .type = type};
+    TRY(open_weights(m, m->st.encoder_dir, opts, &c->src, err));
+    return arch_open(d, config, path, &c->src, &m->arch, err);
 }
 
 /* Binds the dense modules and follows the vector's length through all steps. */
@@ -153,6 +129,7 @@ static lath_status open_tokenizer(lath_model *m, lath_error *err)
 
 static lath_status open_all(lath_model *m, const char *path, const lath_model_options *opts, lath_error *err)
 {
+    model_config config;
     m->path = arena_strdup(&m->mem, path, strlen(path));
     if (!m->path) return err_nomem(err, strlen(path));
     if (!file_exists(path)) return err_set(err, LATH_ERR_NOT_FOUND, "%s: no such file or directory", path);
@@ -163,10 +140,11 @@ static lath_status open_all(lath_model *m, const char *path, const lath_model_op
                        gguf ? "GGUF files are not supported" : "no model directory");
     }
     TRY(st_config_load(&m->mem, m->path, &m->st, err));
-    TRY(open_arch(m, opts, err));
+    TRY(open_arch(m, opts, &config, err));
     TRY(open_steps(m, opts, err));
     TRY(open_inference(m, err));
-    return open_tokenizer(m, err);
+    TRY(open_tokenizer(m, err));
+    return model_open_head(m, &config, err);
 }
 
 lath_status lath_model_open(lath_runtime *rt, const char *path, const lath_model_options *opts, lath_model **out,

@@ -5,12 +5,16 @@
  * batches; the model's head makes logits of them:
  *
  *     encode pair -> pack -> encoder forward -> head -> logits [n, n_logits] -> the label's logit -> activation
+ *
+ * A language model that is asked (judge.h) is the same but for the encoding; its logit is that of one token less that of another.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+#include "engine/judge.h"
 #include "engine/runner.h"
 
 typedef enum score_fn { SCORE_LOGIT, SCORE_SIGMOID, SCORE_SOFTMAX } score_fn;
@@ -25,6 +29,7 @@ struct lath_reranker {
     arena scratch; /* of the tokenizer */
     tok_parts pair;
     buf query;     /* prompt + query */
+    judge judge;   /* where the model is asked */
     float *logits; /* [capacity, n_logits] */
     size_t capacity;
     runner run;
@@ -34,10 +39,10 @@ struct lath_reranker {
 
 static lath_status check_model(const lath_model *m, lath_error *err)
 {
-    if (m->kind != MODEL_CROSS_ENCODER)
-        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: %.80s is no cross-encoder: it has no head that scores pairs%s",
-                       m->path, m->class_name ? m->class_name : "the model",
-                       m->kind == MODEL_ENCODER ? " (use lath embed)" : "");
+    if (m->kind == MODEL_ENCODER)
+        return err_set(err, LATH_ERR_UNSUPPORTED,
+                       "%s: %.80s is no cross-encoder: it has no head that scores pairs (use lath embed)", m->path,
+                       m->class_name ? m->class_name : "the model");
     if (m->head_error.status != LATH_OK) {
         if (err) *err = m->head_error;
         return m->head_error.status;
@@ -72,7 +77,7 @@ static lath_status choose_label(const lath_model *m, const char *label, int32_t 
     char names[128];
     *out = 0;
     label_names(l, names, sizeof(names));
-    if (!label && l->n == 1) return LATH_OK;
+    if (!label && l->n <= 1) return LATH_OK;
     if (!label)
         return err_set(err, LATH_ERR_USAGE, "%s: the model has %d labels (%s): say which one scores (--label)", m->path,
                        l->n, names);
@@ -84,7 +89,8 @@ static lath_status choose_label(const lath_model *m, const char *label, int32_t 
     char *end;
     const long i = strtol(label, &end, 10);
     if (*label < '0' || *label > '9' || *end || i < 0 || i >= l->n)
-        return err_set(err, LATH_ERR_USAGE, "label \"%.60s\": the model has no such label (it has: %s)", label, names);
+        return err_set(err, LATH_ERR_USAGE, "label \"%.60s\": the model has no such label (it has: %s)", label,
+                       l->n ? names : "none");
     *out = (int32_t)i;
     return LATH_OK;
 }
@@ -103,7 +109,7 @@ static lath_status choose_score(const lath_model *m, lath_activation activation,
     if (activation != LATH_ACTIVATION_MODEL) return LATH_OK;
     const char *name = m->st.activation_fn;
     if (!name) {
-        *out = m->labels.n == 1 ? SCORE_SIGMOID : SCORE_LOGIT;
+        *out = m->labels.n <= 1 ? SCORE_SIGMOID : SCORE_LOGIT;
         return LATH_OK;
     }
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -115,16 +121,31 @@ static lath_status choose_score(const lath_model *m, lath_activation activation,
                    m->path, name);
 }
 
-/* The template for two texts has to leave room for one token of each. */
-static lath_status set_window(lath_reranker *r, int32_t asked, lath_error *err)
+/* Tokens that stand around the texts of every pair. */
+static lath_status count_around(lath_reranker *r, int64_t *out, lath_error *err)
 {
     static const char *const nothing[] = {"", ""};
     static const size_t lens[] = {0, 0};
-    const lath_model *m = r->model;
+    const tok *t = r->model->tokenizer.tok;
+    if (r->model->judges) {
+        TRY(judge_init(&r->judge, t, &r->model->rt->alloc, &r->scratch, err));
+        *out = (int64_t)judge_n_around(&r->judge) + tok_n_template(t);
+        return LATH_OK;
+    }
     const tok_pair_options o = {.add_special = true, .parse_special = true, .first_only = true};
-    TRY(tok_encode_parts(m->tokenizer.tok, &r->scratch, nothing, lens, 2, &o, &r->pair, err));
+    TRY(tok_encode_parts(t, &r->scratch, nothing, lens, 2, &o, &r->pair, err));
     arena_reset(&r->scratch);
-    const int64_t least = (int64_t)r->pair.e.n + 2;
+    *out = (int64_t)r->pair.e.n;
+    return LATH_OK;
+}
+
+/* There has to be room for a token of each text. */
+static lath_status set_window(lath_reranker *r, int32_t asked, lath_error *err)
+{
+    const lath_model *m = r->model;
+    int64_t least;
+    TRY(count_around(r, &least, err));
+    least += 2;
     r->max_tokens = asked ? asked : m->max_tokens;
     if (m->max_tokens < least)
         return err_set(err, LATH_ERR_FORMAT, "%s: a window of %d tokens leaves no room for a pair of texts", m->path,
@@ -196,6 +217,7 @@ void lath_reranker_destroy(lath_reranker *r)
     alloc_release(alloc, r->logits, logit_bytes(r));
     alloc_release(alloc, r->prompt, r->prompt_len + 1);
     tok_parts_release(r->model->tokenizer.tok, &r->pair);
+    judge_deinit(&r->judge);
     buf_deinit(&r->query);
     arena_deinit(&r->scratch);
     alloc_release(alloc, r, sizeof(*r));
@@ -204,7 +226,7 @@ void lath_reranker_destroy(lath_reranker *r)
 uint64_t lath_reranker_bytes(const lath_reranker *r)
 {
     return runner_bytes(&r->run) + logit_bytes(r) + r->scratch.total + r->query.cap + sizeof(*r) +
-           (r->pair.e.capacity + r->pair.texts.capacity) * 4 * sizeof(int32_t);
+           (r->pair.e.capacity + r->pair.texts.capacity) * 4 * sizeof(int32_t) + judge_bytes(&r->judge);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- the call */
@@ -220,15 +242,30 @@ static bool is_blank(lath_text t)
 static lath_status set_query(lath_reranker *r, lath_text query, lath_error *err)
 {
     if (is_blank(query)) return err_set(err, LATH_ERR_INPUT, "query: it is empty");
+    const size_t bad = utf8_first_invalid(query.data, query.len);
+    if (bad != query.len) return err_set(err, LATH_ERR_INPUT, "query: not valid UTF-8 at byte %zu", bad + 1);
+    if (r->model->judges) return judge_set_query(&r->judge, r->prompt, r->prompt_len, query.data, query.len, err);
     buf_clear(&r->query);
     buf_append(&r->query, r->prompt, r->prompt_len);
     buf_append(&r->query, query.data, query.len);
     return buf_status(&r->query, err);
 }
 
-static lath_status encode(lath_reranker *r, lath_text document, size_t index, lath_error *err)
+/* A pair as the model gets it. */
+typedef struct pair_tokens {
+    const int32_t *ids, *type_ids; /* [n]; type_ids may be NULL: the model has no types */
+    size_t n, n_untruncated;
+} pair_tokens;
+
+static lath_status encode_judged(lath_reranker *r, lath_text document, pair_tokens *out, lath_error *err)
 {
-    const lath_model *m = r->model;
+    TRY(judge_encode(&r->judge, &r->scratch, document.data ? document.data : "", document.len, r->max_tokens, err));
+    *out = (pair_tokens){r->judge.ids, NULL, r->judge.n, r->judge.n_untruncated};
+    return LATH_OK;
+}
+
+static lath_status encode_pair(lath_reranker *r, lath_text document, pair_tokens *out, lath_error *err)
+{
     const char *const texts[] = {r->query.data, document.data ? document.data : ""};
     const size_t lens[] = {r->query.len, document.len};
     const tok_pair_options o = {.add_special = true,
@@ -236,20 +273,27 @@ static lath_status encode(lath_reranker *r, lath_text document, size_t index, la
                                 .truncation = TOK_LONGEST_FIRST,
                                 .max_tokens = r->max_tokens,
                                 .first_only = true};
-    tok_encoding *e = &r->pair.e;
-    const lath_status st = tok_encode_parts(m->tokenizer.tok, &r->scratch, texts, lens, 2, &o, &r->pair, err);
+    const tok_encoding *e = &r->pair.e;
+    const lath_status st = tok_encode_parts(r->model->tokenizer.tok, &r->scratch, texts, lens, 2, &o, &r->pair, err);
     arena_reset(&r->scratch);
-    if (st != LATH_OK) {
-        const bool query = err->item == 0;
-        err->item = query ? -1 : (int64_t)index;
-        if (st != LATH_ERR_INPUT) return st;
-        return query ? err_wrap(err, st, "query") : err_wrap(err, st, "document %zu", index);
+    if (st != LATH_OK) return st;
+    if (!r->model->sends_types) memset(e->type_ids, 0, e->n * sizeof(*e->type_ids));
+    *out = (pair_tokens){e->ids, e->type_ids, e->n, e->n_untruncated};
+    return LATH_OK;
+}
+
+static lath_status encode(lath_reranker *r, lath_text document, size_t index, pair_tokens *out, lath_error *err)
+{
+    const lath_status st = r->model->judges ? encode_judged(r, document, out, err) : encode_pair(r, document, out, err);
+    if (st == LATH_ERR_INPUT) {
+        err->item = (int64_t)index;
+        return err_wrap(err, st, "document %zu", index);
     }
-    if (r->no_truncate && e->n_untruncated > e->n)
+    if (st != LATH_OK) return st;
+    if (r->no_truncate && out->n_untruncated > out->n)
         return err_item(err, LATH_ERR_WINDOW, (int64_t)index,
-                        "document %zu: %zu tokens with the query, the window is %d", index, e->n_untruncated,
+                        "document %zu: %zu tokens with the query, the window is %d", index, out->n_untruncated,
                         r->max_tokens);
-    if (!m->sends_types) memset(e->type_ids, 0, e->n * sizeof(*e->type_ids));
     return LATH_OK;
 }
 
@@ -267,9 +311,14 @@ static lath_status grow_logits(lath_reranker *r, size_t n, lath_error *err)
 
 static double sigmoid(double x) { return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x)); }
 
+static float logit_of(const lath_reranker *r, const float *logits)
+{
+    return r->model->head.n_out == 2 ? logits[0] - logits[1] : logits[r->label];
+}
+
 static float score(const lath_reranker *r, const float *logits)
 {
-    const float x = logits[r->label];
+    const float x = logit_of(r, logits);
     double sum = 0;
     switch (r->fn) {
     case SCORE_LOGIT: break;
@@ -293,16 +342,16 @@ lath_status lath_rerank(lath_reranker *r, lath_text query, const lath_text *docu
     TRY(grow_logits(r, n, err));
     runner_begin(&r->run, r->logits, n);
     for (size_t i = 0; i < n; i++) {
-        const tok_encoding *e = &r->pair.e;
-        TRY(encode(r, documents[i], i, err));
-        TRY(runner_add(&r->run, i, e->ids, e->type_ids, (int64_t)e->n, err));
-        results[i].n_tokens = (int32_t)e->n;
-        results[i].truncated = e->n_untruncated > e->n;
+        pair_tokens p = {0};
+        TRY(encode(r, documents[i], i, &p, err));
+        TRY(runner_add(&r->run, i, p.ids, p.type_ids, (int64_t)p.n, err));
+        results[i].n_tokens = (int32_t)p.n;
+        results[i].truncated = p.n_untruncated > p.n;
     }
     TRY(runner_end(&r->run, err));
     for (size_t i = 0; i < n; i++) {
         const float *row = r->logits + i * (size_t)r->model->head.n_logits;
-        results[i].logit = row[r->label];
+        results[i].logit = logit_of(r, row);
         results[i].score = score(r, row);
     }
     return LATH_OK;

@@ -155,7 +155,7 @@ static lath_status check_tokens(const runner *r, size_t row, const int32_t *ids,
         if (ids[i] < 0 || ids[i] >= d->vocab_size)
             return err_item(err, LATH_ERR_INPUT, (int64_t)row, "%s %zu: token id %d, the model has %d embedding rows",
                             r->item, row, ids[i], d->vocab_size);
-        if (r->pack.typed && (type_ids[i] < 0 || type_ids[i] >= d->n_types))
+        if (r->pack.typed && type_ids && (type_ids[i] < 0 || type_ids[i] >= d->n_types))
             return err_item(err, LATH_ERR_INPUT, (int64_t)row, "%s %zu: token type %d, the model has %d", r->item, row,
                             type_ids[i], d->n_types);
     }

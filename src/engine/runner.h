@@ -50,7 +50,8 @@ uint64_t runner_bytes(const runner *r);
 /* Bytes that a runner takes for a batch of the default size of texts of 16 tokens. */
 uint64_t runner_batch_bytes(const lath_model *m, int64_t widest);
 
-/* A call: begin, adds, end. Each sequence is for one row of out: [total, d_out]; rows rise; rows that no sequence is for are left as they are. Ids
+/* A call: begin, adds, end. Each sequence is for one row of out: [total, d_out]; rows rise; rows that no sequence is for are left as they are.
+ * type_ids may be NULL where the model has no types. Ids
  * and types that the model has no embeddings for are LATH_ERR_INPUT with err->item set; LATH_ERR_INTERRUPTED when progress says so. */
 void runner_begin(runner *r, float *out, size_t total);
 lath_status runner_add(runner *r, size_t row, const int32_t *ids, const int32_t *type_ids, int64_t n, lath_error *err);

@@ -230,7 +230,7 @@ static lath_status load_module(arena *a, const char *dir, const char *path, cons
 
 /* --------------------------------------------------------------------------------------------------- prompts, limits */
 
-static lath_status load_prompts(arena *a, const char *dir, st_config *c, lath_error *err)
+static lath_status load_prompts(arena *a, const char *dir, bool st_model, st_config *c, lath_error *err)
 {
     const char *path = NULL;
     json_value *j;
@@ -238,7 +238,7 @@ static lath_status load_prompts(arena *a, const char *dir, st_config *c, lath_er
     if (!j) return LATH_OK;
     TRY(json_get_str(j, "default_prompt_name", path, &c->default_prompt, err));
     TRY(json_get_int(j, "truncate_dim", path, 1, 1 << 20, &c->truncate_dim, err));
-    TRY(json_get_str(j, "activation_fn", path, &c->activation_fn, err));
+    if (st_model) TRY(json_get_str(j, "activation_fn", path, &c->activation_fn, err)); /* so does the reference */
     const json_value *p = json_get(j, "prompts");
     if (json_present(p)) {
         if (p->kind != JSON_OBJECT)
@@ -294,7 +294,7 @@ lath_status st_config_load(arena *a, const char *dir, st_config *out, lath_error
             TRY(load_module(a, dir, path, v, index++, out, err));
     }
     if (st_model) TRY(load_transformer(a, out, err)); /* the reference reads it only where modules.json is */
-    return load_prompts(a, dir, out, err);
+    return load_prompts(a, dir, st_model, out, err);
 }
 
 lath_status st_tokenizer_window(arena *a, const char *dir, int64_t *out, lath_error *err)
@@ -370,4 +370,28 @@ lath_status st_choose_prompt(const st_config *c, const char *name, const char *t
         at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", i ? ", " : "", c->prompts[i].name);
     return err_set(err, LATH_ERR_USAGE, "prompt \"%.60s\": the model has no prompt of that name (it has: %s)", name,
                    names);
+}
+
+lath_status st_chat_template(arena *a, const char *dir, const char **out, lath_error *err)
+{
+    const char *path = NULL;
+    json_value *j;
+    buf text;
+    *out = NULL;
+    char *file = path_of(a, dir, "", "chat_template.jinja");
+    if (!file) return err_nomem(err, strlen(dir));
+    if (!file_exists(file)) {
+        TRY(load_optional(a, dir, "", "tokenizer_config.json", &path, &j, err));
+        const json_value *t = j ? json_get(j, "chat_template") : NULL;
+        if (t && t->kind == JSON_STRING) *out = t->u.string.data;
+        return LATH_OK;
+    }
+    buf_init(&text, a->alloc, 1 << 20);
+    lath_status st = file_read(&text, file, 1 << 20, err);
+    if (st == LATH_OK) {
+        *out = arena_strdup(a, text.data ? text.data : "", text.len);
+        if (!*out) st = err_nomem(err, text.len);
+    }
+    buf_deinit(&text);
+    return st;
 }
