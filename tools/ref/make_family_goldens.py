@@ -190,7 +190,11 @@ def gemma_points(m):
     yield "final", m.norm
 
 
-POINTS = {"roberta": bert_points, "xlm-roberta": bert_points, "camembert": bert_points, "distilbert": distilbert_points,
+def electra_points(m):
+    yield from ((n, m.embeddings_project if n == "embed" else module) for n, module in bert_points(m))
+
+
+POINTS = {"data2vec-text": bert_points, "ernie": bert_points, "electra": electra_points, "roberta": bert_points, "xlm-roberta": bert_points, "camembert": bert_points, "distilbert": distilbert_points,
           "mpnet": mpnet_points, "modernbert": modernbert_points, "nomic_bert": post_norm_rope_points,
           "gte": post_norm_rope_points, "new": post_norm_rope_points, "qwen2": decoder_points, "qwen3": decoder_points,
           "llama": decoder_points, "mistral": decoder_points, "gemma3_text": gemma_points}
