@@ -50,9 +50,9 @@ typedef struct builder {
     size_t key_len;
     json_value *root;
     const json_options *opts;
-    const json_tap *tap; /* the one we are inside of */
-    int tap_depth;       /* depth of its container */
-    size_t tap_at;       /* where its container's members begin */
+    const json_tap *tap;      /* the one we are inside of */
+    int tap_depth;            /* depth of its container */
+    size_t tap_at;            /* where its container's members begin */
     size_t stops[JSON_STOPS]; /* of each tap: where its container may begin next; up to part_at: to be looked for */
     locale_t c_locale;
     yajl_handle parser;

@@ -17,7 +17,7 @@ static size_t skip_space(json_scan *s, size_t i)
 }
 
 #define EACH(byte) (0x0101010101010101u * (byte))
-#define BELOW(w, byte) (((w) - EACH(byte)) & ~(w)) /* bit 7 of the lowest byte that is below, and of none before it */
+#define BELOW(w, byte) (((w)-EACH(byte)) & ~(w)) /* bit 7 of the lowest byte that is below, and of none before it */
 
 /* The first quote, backslash or control character of t[i..n); n: there is none. */
 static size_t plain_end(const char *t, size_t i, size_t n)
@@ -212,7 +212,8 @@ json_scan_found json_scan_next(json_scan *s)
         s->at = i;
         return JSON_SCAN_END;
     }
-    if (s->begun && i < s->n) { /* the parser has not seen the members before: what stands between them is checked here */
+    if (s->begun &&
+        i < s->n) { /* the parser has not seen the members before: what stands between them is checked here */
         if (s->text[i] != ',') return bad(s, i, "a comma or a closing bracket is missing");
         i = skip_space(s, i + 1);
         if (i < s->n && s->text[i] == close) return bad(s, i, "a comma before the closing bracket");

@@ -21,9 +21,9 @@ typedef enum json_scan_found {
 } json_scan_found;
 
 typedef struct json_scan {
-    const char *text; /* valid UTF-8 */
-    size_t n, at;     /* at: first, behind the bracket that opens the container */
-    uint32_t line;    /* of `at` */
+    const char *text;                 /* valid UTF-8 */
+    size_t n, at;                     /* at: first, behind the bracket that opens the container */
+    uint32_t line;                    /* of `at` */
     bool object, nested, serde_reals; /* nested: a list may be a member */
     bool begun;                       /* a member has been read */
     locale_t c_locale;

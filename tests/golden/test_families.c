@@ -234,6 +234,73 @@ static void test_layers(void **state)
     each_case(layers_of, NULL);
 }
 
+/* ---------------------------------------------------------------------------------------------------- inner layers */
+
+/* The mean over the tokens of a reference tensor [n_tok, d]. */
+static void mean_of(const safetensors *want, const char *key, size_t d, double *out)
+{
+    const tensor *t = safetensors_find(want, key);
+    if (!t) fail_msg("no reference tensor %s", key);
+    assert_int_equal(t->dim[1], d);
+    float *rows = test_malloc((size_t)t->count * sizeof(float));
+    dtype_to_f32(t->type, t->data, (size_t)t->count, rows);
+    for (size_t f = 0; f < d; f++) {
+        out[f] = 0;
+        for (int64_t i = 0; i < t->dim[0]; i++) out[f] += (double)rows[(size_t)i * d + f] / (double)t->dim[0];
+    }
+    test_free(rows);
+}
+
+/* Vectors of all layers, pooled by the mean, against the means of the reference's layers. Behind the last one there may be a norm. */
+static void inner_of(const char *path, const char *name, golden *g, void *ctx)
+{
+    (void)ctx;
+    char file[1500], key[64];
+    lath_error err;
+    lath_embedder *e;
+    safetensors *want;
+    snprintf(file, sizeof(file), "%s/layers.safetensors", path);
+    assert_ok(safetensors_open(alloc_default(), file, FILE_MAP, &want, &err), err);
+    opened o = open_model(path, 2, LATH_ISA_AUTO, LATH_LOAD_MAP);
+    if (!o.model->st.include_prompt) goto done; /* means of fewer tokens */
+    const int32_t n_layers = o.model->arch.dims.n_layers;
+    const size_t d = (size_t)o.model->arch.dims.d_model;
+    lath_embed_options eo = LATH_EMBED_OPTIONS_INIT;
+    eo.layer = LATH_LAYER_ALL;
+    eo.pooling = LATH_POOLING_MEAN;
+    eo.normalize = 0;
+    eo.dim = (int32_t)d;
+    assert_ok(lath_embedder_create(o.model, &eo, &e, &err), err);
+    assert_int_equal(lath_embedder_layers(e), n_layers + 1);
+    assert_int_equal(lath_embedder_dim(e), d);
+    float *have = test_malloc((size_t)(n_layers + 1) * d * sizeof(float));
+    double *mean = test_malloc(d * sizeof(double));
+    const lath_text text = {g->texts[3].text, g->texts[3].len};
+    assert_ok(lath_embed(e, &text, 1, have, NULL, &err), err);
+    for (int32_t l = 0; l <= n_layers; l++) {
+        snprintf(key, sizeof(key), l == 0 ? "t3.embed" : "t3.layer.%d.residual", l - 1);
+        if (l == n_layers && safetensors_find(want, "t3.final")) snprintf(key, sizeof(key), "t3.final");
+        mean_of(want, key, d, mean);
+        for (size_t f = 0; f < d; f++) {
+            const double got = (double)have[(size_t)l * d + f];
+            if (!(fabs(got - mean[f]) <= LAYER_REL * fmax(1, fabs(mean[f]))))
+                fail_msg("%s: layer %d, feature %zu: %g, want %g", name, l, f, got, mean[f]);
+        }
+    }
+    test_free(have);
+    test_free(mean);
+    lath_embedder_destroy(e);
+done:
+    close_model(o);
+    safetensors_close(want);
+}
+
+static void test_inner(void **state)
+{
+    (void)state;
+    each_case(inner_of, NULL);
+}
+
 /* ------------------------------------------------------------------------------------------------------- invariance */
 
 static void embed_many(const lath_model *m, const golden *g, size_t n, int32_t batch_tokens, float *out)
@@ -324,10 +391,8 @@ int main(int argc, char **argv)
     family = argv[1];
     only = argv[2];
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_vectors),
-        cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_invariance),
-        cmocka_unit_test(test_negative),
+        cmocka_unit_test(test_vectors),    cmocka_unit_test(test_layers),   cmocka_unit_test(test_inner),
+        cmocka_unit_test(test_invariance), cmocka_unit_test(test_negative),
     };
     return TEST_RUN(tests);
 }
