@@ -5,7 +5,7 @@ J=$T/docs.jsonl
 cat >"$J" <<'X'
 {"id":"a","t":"the green river runs","lang":"en","year":2020,"draft":false,"price":1.5}
 {"id":"b","t":"water","lang":"de","year":2021,"draft":true,"price":2}
- {"id":"c","t":"running water in the river","lang":"en","year":2020.0,"year2":1,"draft":null,"tags":["en","de"]} 
+ {"id":"c","t":"running water in the river","lang":"en","year":2020.0,"year2":1,"draft":null,"tags":["en","de"]}
 {"id":"d","t":"green","lang":"\u0065n","year":"2020","note":"say \"hi\""}
 
 {"id":"e","t":"green water","l\u0061ng":"en","year":-1e3,"x=y":"1=2","lang ":"en","big":9007199254740993}

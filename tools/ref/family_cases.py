@@ -68,7 +68,7 @@ def roberta(kind: str, **changes) -> dict:
             "position_embedding_type": "absolute", "type_vocab_size": 1, "use_cache": True} | changes
 
 
-def bert_like(kind: str, architecture: str, **changes) -> dict:
+def bert_style(kind: str, architecture: str, **changes) -> dict:
     config = roberta("roberta", architectures=[architecture], model_type=kind, hidden_size=21, layer_norm_eps=1e-12,
                      max_position_embeddings=40, num_attention_heads=3, pad_token_id=0, type_vocab_size=2)
     return {k: v for k, v in config.items() if k not in ("bos_token_id", "eos_token_id")} | changes
@@ -400,11 +400,11 @@ CASES = [
              "sliding_attention": {"rope_theta": 300.0, "rope_type": "default"}}})),
     Case("data2vec-text/mean", tiny.roberta(20), roberta("data2vec-text", num_hidden_layers=1), pooling=MEAN,
          dtype="float16", torch_dtype=True, prefix="data2vec_text."),
-    Case("ernie/task_ids", tiny.bert(140), bert_like("ernie", "ErnieModel", task_type_vocab_size=3, use_task_id=True,
+    Case("ernie/task_ids", tiny.bert(140), bert_style("ernie", "ErnieModel", task_type_vocab_size=3, use_task_id=True,
                                                      num_hidden_layers=1),
          pooling=CLS, normalize=True, torch_dtype=True,
          notes=("The embedding of task 0 is added to every token.",)),
-    Case("electra/projected", tiny.bert(140), bert_like("electra", "ElectraModel", embedding_size=14), pooling=MEAN,
+    Case("electra/projected", tiny.bert(140), bert_style("electra", "ElectraModel", embedding_size=14), pooling=MEAN,
          normalize=True, torch_dtype=True, prefix="electra.",
          notes=("Embeddings of 14 numbers, projected to 21 after their norm.",)),
 ]
