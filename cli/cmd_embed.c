@@ -70,10 +70,12 @@ lath_status cmd_embed(options *o, lath_error *err)
     setup_embed_options(o, &eo);
     TRY_DONE(setup_layer(o, &eo.layer, err));
     TRY_DONE(embed_job_open(&job, &s, &eo, &p, err));
+    if (o->cache_import) TRY_DONE(lath_cache_import(job.embedder, o->cache_import, NULL, err));
     TRY_DONE(output_open(&out, o->output, err));
     const vectors_shape shape = {eo.layer == LATH_LAYER_ALL, job.layers, job.dim / job.layers};
     TRY_DONE(vectors_begin(&v, &out, choose_format(o, &out), shape, err));
     TRY_DONE(embed_all(&source, &job, &v, err));
+    if (o->cache_export) TRY_DONE(lath_cache_export(job.embedder, o->cache_export, NULL, err));
     TRY_DONE(output_close(&out, err));
     embed_job_notes(&job);
     say_speed(o, &job, &p);

@@ -118,8 +118,10 @@ static bool same_file(const char *a, const char *b)
 static lath_status open_cache(embed_job *j, const options *o, lath_error *err)
 {
     lath_cache_options co = LATH_CACHE_OPTIONS_INIT;
-    if (o->output && same_file(o->output, o->cache))
+    if (o->cache && o->output && same_file(o->output, o->cache))
         return err_set(err, LATH_ERR_USAGE, "--output: %s is the cache", o->output);
+    if (o->cache && o->cache_export && same_file(o->cache_export, o->cache))
+        return err_set(err, LATH_ERR_USAGE, "--cache-export: %s is the cache", o->cache_export);
     co.path = o->cache;
     return lath_cache_open(j->s->rt, &co, &j->cache, err);
 }
@@ -129,7 +131,7 @@ lath_status embed_job_open(embed_job *j, const setup *s, lath_embed_options *eo,
     *j = (embed_job){.s = s, .progress = p};
     eo->progress = progress_tick;
     eo->progress_ctx = p;
-    if (s->o->cache) TRY(open_cache(j, s->o, err));
+    if (s->o->cache || s->o->cache_import || s->o->cache_export) TRY(open_cache(j, s->o, err));
     eo->cache = j->cache;
     TRY(lath_embedder_create(s->model, eo, &j->embedder, err));
     j->layers = lath_embedder_layers(j->embedder);
@@ -197,8 +199,9 @@ static void say_cache(const embed_job *j)
     lath_cache_stats s = {.struct_size = sizeof(s)};
     if (!j->cache || j->s->o->quiet || j->s->o->verbose == 0) return;
     if (lath_cache_get_stats(j->cache, &s, NULL) != LATH_OK) return;
-    fprintf(stderr, "lath: cache %s: %llu hits (%llu in memory), %llu misses\n", j->s->o->cache,
-            (unsigned long long)(s.hits + s.disk_hits), (unsigned long long)s.hits, (unsigned long long)s.misses);
+    fprintf(stderr, "lath: cache %s: %llu hits (%llu in memory), %llu misses\n",
+            j->s->o->cache ? j->s->o->cache : "in memory", (unsigned long long)(s.hits + s.disk_hits),
+            (unsigned long long)s.hits, (unsigned long long)s.misses);
 }
 
 /* Where the time went. */

@@ -132,6 +132,9 @@ lath_status model_open_head(lath_model *m, const model_config *c, lath_error *er
 
 /* Hash over configuration, tokenizer and samples of the weights. */
 lath_status model_fingerprint(const lath_model *m, uint64_t out[2], lath_error *err);
+/* The same with every byte of the weights that are in use: reads some gigabytes a second. For what outlives the model
+ * and must not meet another one, however like it is. */
+lath_status model_identity(const lath_model *m, uint64_t out[2], lath_error *err);
 
 /* Working memory of an embedder for a full batch of texts of 16 tokens. */
 uint64_t embed_batch_bytes(const lath_model *m);

@@ -195,3 +195,20 @@ lath_status model_fingerprint(const lath_model *m, uint64_t out[2], lath_error *
     buf_deinit(&path);
     return st;
 }
+
+/* Two models that differ in a few rows, or in biases only, may have the same samples. */
+lath_status model_identity(const lath_model *m, uint64_t out[2], lath_error *err)
+{
+    TRY(model_fingerprint(m, out, err));
+    hash128 h = {out[0], out[1]};
+    for (int32_t i = 0; i < m->st.n_steps; i++) mix(&h, &m->st.steps[i].fn, sizeof(m->st.steps[i].fn));
+    for (int32_t s = 0; s < m->n_sources; s++) {
+        for (int32_t i = 0; i < weights_n_files(m->sources[s]); i++) {
+            const file_map *f = weights_file_in_use(m->sources[s], i);
+            if (f) mix(&h, f->data, f->size);
+        }
+    }
+    out[0] = h.lo;
+    out[1] = h.hi;
+    return LATH_OK;
+}

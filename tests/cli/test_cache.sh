@@ -63,6 +63,19 @@ run embed -m "$MODEL" --cache '' water; fails_with 2 'cache: '
 cp "$T/good" "$C"; embed -o "$C"; fails_with 2 'is the cache'; unchanged "$C" "$T/good"
 rm "$C"; embed -o "$C"; fails_with 2 'is the cache'; check "no file appears" [ ! -e "$C" ]
 
+# records: out of one cache, into another or into memory
+cp "$T/good" "$C"; R=$T/records
+embed; cp "$T/out" "$T/plain"
+embed --cache-export "$R" -q; exit_is 0; has_file "$R"
+rm "$C"; embed --cache-import "$R" -v; check "output" cmp -s "$T/plain" "$T/out"; err_has '5 hits (5 in memory), 0 misses'
+embed -v; err_has '5 hits (1 in memory), 0 misses'
+run embed -m "$MODEL" -f "$T/texts" --cache-import "$R" -v; check "output" cmp -s "$T/plain" "$T/out"; err_has 'in memory: 5 hits'
+run embed -m "$OTHER" -f "$T/texts" --cache-import "$R"; fails_with 3 'records: the records are of another model'
+run embed -m "$MODEL" -f "$T/texts" --cache-import "$R" --dim 3; fails_with 3 'records: the records are of other settings'
+head -c 300 "$R" >"$T/cut"; embed --cache-import "$T/cut"; fails_with 3 'cut: cut: 300 bytes'
+embed --cache-import "$C"; fails_with 3 'no file of embedding records'
+cp "$C" "$T/keep"; embed --cache-export "$C"; fails_with 2 'is the cache'; unchanged "$C" "$T/keep"
+
 # two processes at once
 i=0; while [ $i -lt 60 ]; do echo "river $i"; i=$((i + 1)); done >"$T/many"
 "$LATH" embed -q -m "$MODEL" -f "$T/many" --cache "$C" --format f32 >"$T/a" 2>"$T/ea" &
