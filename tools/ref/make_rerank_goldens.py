@@ -28,7 +28,7 @@ from transformers import (  # noqa: E402
     AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer)
 
 import family_cases  # noqa: E402
-from make_family_goldens import RULES as EMBEDDER_RULES, with_config  # noqa: E402
+from make_family_goldens import FILE_NAMES, RULES as EMBEDDER_RULES, with_config  # noqa: E402
 import tiny_tokenizers as tiny  # noqa: E402
 from st_goldens import Random, run  # noqa: E402
 
@@ -111,7 +111,8 @@ def write_directory(case: Case, at: Path) -> dict[str, torch.Tensor]:
         if name != "lm_head.weight":  # tied
             scale, offset = next((s, o) for pattern, s, o in RULES if re.search(pattern, name))
             weights[name] = rand(*shape, scale=scale, offset=offset)
-    save_file(weights, at / "model.safetensors", metadata={"format": "pt"})
+    published = FILE_NAMES.get(case.config["model_type"], dict)(weights)
+    save_file(published, at / "model.safetensors", metadata={"format": "pt"})
     if case.st_config is not None and not case.saved:
         refcommon.write_json(at / "config_sentence_transformers.json", case.st_config)
     return weights
