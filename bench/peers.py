@@ -164,7 +164,7 @@ class SentenceTransformersEngine:
         import sentence_transformers
         import torch
         torch.set_num_threads(args.threads)
-        self.model = sentence_transformers.SentenceTransformer(args.model, device="cpu")
+        self.model = sentence_transformers.SentenceTransformer(args.model, device="cpu", model_kwargs={"dtype": "float32"})
         self.version = f"{sentence_transformers.__version__} (torch {torch.__version__})"
 
     def prepare(self, texts):

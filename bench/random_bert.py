@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes an encoder of a real model's shape with random weights: a model directory and its ONNX graph, for timing only.
 
-    random_bert.py SOURCE OUT [--family bert] [--layers 12 --d-model 768 --heads 12 --d-ff 3072]
+    random_bert.py SOURCE OUT [--family bert] [--dtype bfloat16] [--layers 12 --d-model 768 --heads 12 --d-ff 3072]
 
 Families: bert (BGE-base's shape), roberta, xlm-roberta (multilingual-e5-base), mpnet (all-mpnet-base-v2), distilbert (6 layers),
-modernbert (ModernBERT-base), nomic_bert (nomic-embed-text), gte (gte-base-en-v1.5). SOURCE is a model directory whose tokenizer and
+modernbert (ModernBERT-base), nomic_bert (nomic-embed-text), gte (gte-base-en-v1.5), qwen3 (Qwen3-Embedding-0.6B; no graph, its
+peer is sentence-transformers; SOURCE needs the tokenizer alone). SOURCE is a model directory whose tokenizer and
 number of vocabulary rows are taken: one of the family, or whose ids fit (all-MiniLM-L6-v2 has BGE's vocabulary). OUT gets config.json,
 model.safetensors, the tokenizer, modules.json with [CLS] pooling and normalising, and onnx/model.onnx.
 """
@@ -45,6 +46,13 @@ def modernbert(args, vocab):
                  bos_token_id=101, cls_token_id=101, eos_token_id=102, sep_token_id=102)
 
 
+def qwen3(args, vocab):
+    args.d_model = 1024
+    return {"vocab_size": 151936, "hidden_size": 1024, "num_hidden_layers": args.layers or 28, "num_attention_heads": 16,
+            "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": args.d_ff or 3072, "rope_parameters": {
+                "rope_type": "default", "rope_theta": 1e6}, "tie_word_embeddings": True}
+
+
 def rotary(args, vocab):
     return usual(args, vocab, pad_token_id=0)
 
@@ -52,7 +60,7 @@ def rotary(args, vocab):
 # configuration, inputs of the graph
 FAMILIES = {"bert": (usual, TYPED), "roberta": (roberta, UNTYPED), "xlm-roberta": (roberta, UNTYPED),
             "mpnet": (behind_pad, UNTYPED), "distilbert": (distilbert, UNTYPED), "modernbert": (modernbert, UNTYPED),
-            "nomic_bert": (rotary, TYPED), "gte": (rotary, TYPED)}
+            "nomic_bert": (rotary, TYPED), "gte": (rotary, TYPED), "qwen3": (qwen3, None)}
 
 
 class Hidden(torch.nn.Module):
@@ -66,13 +74,13 @@ class Hidden(torch.nn.Module):
         return self.encoder(**dict(zip(self.names, inputs))).last_hidden_state
 
 
-def save_modules(out, d):
+def save_modules(out, d, last):
     modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
                {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
                {"idx": 2, "name": "2", "path": "2_Normalize", "type": "sentence_transformers.models.Normalize"}]
     (out / "modules.json").write_text(json.dumps(modules, indent=2), encoding="utf-8")
     (out / "1_Pooling").mkdir(exist_ok=True)
-    pooling = {"word_embedding_dimension": d, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False,
+    pooling = {"word_embedding_dimension": d, "pooling_mode_cls_token": not last, "pooling_mode_lasttoken": last, "pooling_mode_mean_tokens": False,
                "pooling_mode_max_tokens": False, "pooling_mode_mean_sqrt_len_tokens": False}
     (out / "1_Pooling" / "config.json").write_text(json.dumps(pooling, indent=2), encoding="utf-8")
     (out / "sentence_bert_config.json").write_text('{"max_seq_length": 512, "do_lower_case": false}', encoding="utf-8")
@@ -96,22 +104,25 @@ def main():
     p.add_argument("--family", choices=FAMILIES, default="bert")
     p.add_argument("--layers", type=int, help="default: the family's")
     p.add_argument("--d-model", type=int, default=768)
+    p.add_argument("--dtype", default="float32")
     p.add_argument("--heads", type=int, default=12)
     p.add_argument("--d-ff", type=int, help="default: the family's")
     args = p.parse_args()
     torch.manual_seed(1)
-    vocab = json.loads((args.source / "config.json").read_text(encoding="utf-8"))["vocab_size"]
+    config = args.source / "config.json"
+    vocab = json.loads(config.read_text(encoding="utf-8"))["vocab_size"] if config.exists() else 0
     settings, names = FAMILIES[args.family]
     config = transformers.AutoConfig.for_model(args.family, **settings(args, vocab))
     # Eager attention with plain arithmetic is what the exporter turns into a graph that onnxruntime fuses.
-    encoder = transformers.AutoModel.from_config(config, attn_implementation="eager").eval()
+    encoder = transformers.AutoModel.from_config(config, attn_implementation="eager").eval().to(getattr(torch, args.dtype))
     args.out.mkdir(parents=True, exist_ok=True)
     encoder.save_pretrained(args.out)
     for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json"):
         if (args.source / name).exists():
             shutil.copy(args.source / name, args.out / name)
-    save_modules(args.out, args.d_model)
-    export(encoder, names, args.out / "onnx" / "model.onnx")
+    save_modules(args.out, args.d_model, names is None)
+    if names:
+        export(encoder, names, args.out / "onnx" / "model.onnx")
 
 
 if __name__ == "__main__":
