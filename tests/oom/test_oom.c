@@ -143,6 +143,65 @@ static void test_torture_cache(void **state)
     tmp_remove(dir);
 }
 
+/* Scores of pairs, cut ones among them. */
+static lath_status run_scored(const lath_allocator *a, const char *path, lath_error *err)
+{
+    static const lath_text query = {"green river", 11};
+    static const lath_text documents[] = {
+        {"The green river runs.", 21}, {"", 0}, {"caf\xC3\xA9 [MASK] water water water water water water water", 54}};
+    lath_runtime *rt = NULL;
+    lath_model *m = NULL;
+    lath_reranker *r = NULL;
+    lath_rerank_result results[3];
+    lath_runtime_options ro = LATH_RUNTIME_OPTIONS_INIT;
+    lath_rerank_options o = LATH_RERANK_OPTIONS_INIT;
+    ro.allocator = a;
+    ro.n_threads = 2;
+    o.prompt_text = "query: ";
+    o.batch_tokens = 8;
+    lath_status st = lath_runtime_create(&ro, &rt, err);
+    if (st == LATH_OK) st = lath_model_open(rt, path, NULL, &m, err);
+    if (st == LATH_OK) st = lath_reranker_create(m, &o, &r, err);
+    if (st == LATH_OK) st = lath_rerank(r, query, documents, 1, results, err);
+    if (st == LATH_OK) st = lath_rerank(r, query, documents, 3, results, err);
+    lath_reranker_destroy(r);
+    lath_model_close(m);
+    lath_runtime_destroy(rt);
+    return st;
+}
+
+static void torture_scored(const char *name)
+{
+    meter count = {0};
+    lath_allocator a = {&count, meter_alloc, meter_resize, meter_release};
+    lath_error err;
+    char path[1024];
+    snprintf(path, sizeof(path), "%s/golden/rerank/%s", test_data_dir(), name);
+    assert_ok(run_scored(&a, path, &err), err);
+    const long total = atomic_load(&count.calls);
+    assert_int_equal(atomic_load(&count.out), 0);
+    long refused = 0; /* all but the table of a BPE tokenizer's words, which does without */
+    for (long k = 1; k <= total; k++) {
+        atomic_store(&count.calls, 0);
+        atomic_store(&count.fail_at, k);
+        const lath_status st = run_scored(&a, path, &err);
+        refused += st == LATH_ERR_NOMEM;
+        if ((st != LATH_ERR_NOMEM && st != LATH_OK) || atomic_load(&count.out) != 0)
+            fail_msg("%s: allocation %ld of %ld failed, status %d (%s), %ld blocks leaked", name, k, total, (int)st,
+                     err.msg, atomic_load(&count.out));
+    }
+    assert_in_range(refused, total - 1, total);
+    printf("    %-22s %ld allocations, each failed once\n", name, total);
+}
+
+static void test_torture_scored(void **state)
+{
+    (void)state;
+    torture_scored("bert_msmarco");
+    torture_scored("modernbert_mean");
+    torture_scored("qwen3_reranker_st6");
+}
+
 static void torture(const char *name)
 {
     meter count = {0};
@@ -220,6 +279,7 @@ static void test_no_allocation_in_a_step(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_torture), cmocka_unit_test(test_torture_cache),
+                                       cmocka_unit_test(test_torture_scored),
                                        cmocka_unit_test(test_no_allocation_in_a_step)};
     return TEST_RUN(tests);
 }
