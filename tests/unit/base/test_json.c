@@ -757,6 +757,12 @@ static void test_taps(void **state)
         {"{\"m\":{\"vocabulary\":{\"a\":1},\"voc\":{\"a\":1},\"vocab\\u0000\":{\"a\":1},\"\":{}}}", "m.vocab", ""},
         {"{\"vocab\\u0000 and some more characters behind it\":{\"a\":1}}", "vocab", ""},
         {"{\"m\":{\"vocab\":{\"vocab\":{\"a\":1},\"m\":2}}}", "m.vocab", "vocab=6:1(a2);m=2:2;"},
+        {"{\"vocab\" :\n { \"a\\n\\u4e2d\\ud83d\\ude00\\\"\" : -1 ,\t\"b\":\"\\/\\\\\" } }", "vocab",
+         "a\n\xE4\xB8\xAD\xF0\x9F\x98\x80\"=2:-1;b=4:/\\;"},
+        {"{\"vocab\":[[\"a\",-0.5],[ \"b\" , 1e2 ],[],[1,2,3,4],[1,2,3,4,5],6]}", "vocab",
+         "=5:2(43);=5:2(43);=5:0();=5:4(2222);=5:5(22222);=2:6;"},
+        {"{\"x\":\"\\\"vocab\\\":[1]\",\"vocab\":[2,\"[\",{}]}", "vocab", "=2:2;=4:[;=6:0();"},
+        {"{\"v\\u006fcab\":[2,[3]]}", "vocab", "=2:2;=5:1(2);"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -808,6 +814,79 @@ static lath_status add_up(void *ctx, const json_value *item, lath_error *e)
     return LATH_OK;
 }
 
+/* What is no JSON without a tap is none with one, whether a member is simple or not; the message has the line. */
+static void test_tap_grammar(void **state)
+{
+    static const char *const bad[] = {
+        "1 2",
+        "1,",
+        "1,,2",
+        ",1",
+        "1:2",
+        "[1 2]",
+        "[1,]",
+        "[,1]",
+        "[1",
+        "\"a",
+        "\"\\q\"",
+        "\"\\u12\"",
+        "\"\\ud800\"",
+        "\"\\udc00\"",
+        "\"\\ud800a\"",
+        "\"a\n\"",
+        "\"a\t\"",
+        "01",
+        "-",
+        "1.",
+        ".5",
+        "1e",
+        "1e+",
+        "+1",
+        "0x1",
+        "tru",
+        "nul",
+        "1\v,2",
+        "1,\f2",
+        "[1\v]",
+        "{\"a\" 1}",
+        "{\"a\":1,}",
+        "{1:2}",
+        "'a'",
+        "1}",
+        "{\"a\":1]",
+        "\"a\" \"b\"",
+        "\"a\",]",
+        "\"\\",
+        "\"a\\\"",
+        "[\"a\",\"b\",]",
+        "[[1],]",
+        "1//",
+        "[1]2",
+        "1;2",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        static const char *const around[] = {"{\"v\":[%s]}",         "{\"v\":[7,\n%s]}",
+                                             "{\"v\":[true,\n%s]}",  "{\"v\":[\"x\",\n%s",
+                                             "{\"v\":{\"k\":\n%s}}", "{\"v\":{\"j\":1,\"k\":\n%s}}"};
+        for (size_t k = 0; k < sizeof(around) / sizeof(around[0]); k++) {
+            char made[128];
+            json_value *v;
+            snprintf(made, sizeof(made), around[k], bad[i]);
+            if (parse_n(made, strlen(made), NULL, &v) == LATH_OK) continue; /* "1}" in an object */
+            seen s = {0};
+            tapped(made, "v", &s, LATH_ERR_FORMAT);
+            assert_non_null(strstr(err.msg, ": line "));
+            buf_deinit(&s.text);
+        }
+    }
+    seen s = {0};
+    tapped("{\"v\":[1,\n\"b\",\n3\n4]}", "v", &s, LATH_ERR_FORMAT);
+    assert_non_null(strstr(err.msg, "line 4: byte 16: not JSON"));
+    assert_int_equal(s.n, 3);
+    buf_deinit(&s.text);
+}
+
 /* 200,000 members go by and leave nothing in the tree. */
 static void test_tap_memory(void **state)
 {
@@ -843,6 +922,7 @@ int main(void)
         TEST(test_surrogates),  TEST(test_strings), TEST(test_numbers),    TEST(test_locale),
         TEST(test_duplicates),  TEST(test_depth),   TEST(test_size),       TEST(test_tree),
         TEST(test_error_lines), TEST(test_taps),    TEST(test_tap_errors), TEST(test_tap_memory),
+        TEST(test_tap_grammar),
     };
     return TEST_RUN(tests);
 }
