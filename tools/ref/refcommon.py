@@ -6,8 +6,6 @@ import os
 from importlib import metadata
 from pathlib import Path
 
-import numpy as np
-
 GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden"
 
 
@@ -25,6 +23,8 @@ def versions(*packages: str) -> dict[str, str]:
 
 def f32_text(value) -> str:
     """The shortest decimal that reads back as the same float32, also by way of a double."""
+    import numpy as np  # here, so that what compares tokenizers needs the package tokenizers only
+
     value = np.float32(value)
     text = np.format_float_scientific(value, trim="-") if 0 < abs(value) < 1e-4 else str(value)
     if np.float32(float(text)) != value:
