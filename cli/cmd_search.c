@@ -14,6 +14,7 @@
 #include "output.h"
 #include "search_filter.h"
 #include "search_index.h"
+#include "search_rerank.h"
 #include "signals.h"
 #include "vectors_out.h"
 
@@ -30,6 +31,7 @@ typedef struct search_job {
     uint8_t *allowed;                         /* [x.info.n] with a filter */
     uint64_t n_allowed;                       /* of them; all without a filter */
     const char *query_prompt, *corpus_prompt; /* texts */
+    search_rerank rerank;
     embed_job queries;
     text_chunk query_texts;
     lath_hit *hits;       /* [queries, k] */
@@ -122,18 +124,69 @@ static lath_status choose_rows(search_job *j, lath_error *err)
     return search_filter_rows(&j->filter, &j->corpus, j->x.index, j->x.info.n, j->allowed, &j->n_allowed, err);
 }
 
+static lath_status hit_text(search_job *j, lath_hit hit, lath_error *err)
+{
+    lath_span raw;
+    buf_clear(&j->text);
+    TRY(lath_index_get_span(j->x.index, hit.row, &raw, err));
+    return corpus_text(&j->corpus, raw, &j->text, err);
+}
+
+/* The candidates' texts, one behind the other in `all`. */
+static lath_status candidate_texts(search_job *j, const lath_hit *hits, size_t n, buf *all, lath_text *texts,
+                                   lath_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        TRY(hit_text(j, hits[i], err));
+        texts[i].len = j->text.len;
+        buf_append(all, j->text.data, j->text.len);
+    }
+    TRY(buf_status(all, err));
+    size_t at = 0;
+    for (size_t i = 0; i < n; at += texts[i++].len) texts[i].data = all->data + at;
+    return LATH_OK;
+}
+
+/* Every query's candidates into the reranker's order; the first k of them stay. */
+static lath_status rerank_hits(search_job *j, size_t k, lath_error *err)
+{
+    const lath_allocator *a = alloc_default();
+    const size_t n = j->k, keep = k < n ? k : n;
+    lath_status st = LATH_OK;
+    buf all;
+    buf_init(&all, a, (size_t)1 << 32);
+    lath_text *texts = alloc_array(a, n, sizeof(*texts));
+    if (!texts) {
+        st = err_nomem(err, n * sizeof(*texts));
+        goto done;
+    }
+    for (size_t q = 0; q < j->query_texts.n; q++) {
+        buf_clear(&all);
+        TRY_DONE(candidate_texts(j, j->hits + q * n, n, &all, texts, err));
+        TRY_DONE(search_rerank_run(&j->rerank, j->query_texts.texts[q], texts, j->hits + q * n, n, err));
+        TRY_DONE(signals_check(err));
+        memmove(j->hits + q * keep, j->hits + q * n, keep * sizeof(*j->hits));
+    }
+    j->k = keep;
+done:
+    alloc_release(a, texts, n * sizeof(*texts));
+    buf_deinit(&all);
+    return st;
+}
+
 static lath_status answer(search_job *j, lath_error *err)
 {
     const size_t n = j->query_texts.n, k = j->o->top_k ? (size_t)j->o->top_k : TOP_K_DEFAULT;
     lath_index_search_options so = LATH_INDEX_SEARCH_OPTIONS_INIT;
     lath_embed_options eo;
-    progress_init(&j->progress, "search", j->o->quiet);
     search_embed_options(j->o, j->query_prompt, &eo);
     TRY(embed_job_open(&j->queries, &j->s, &eo, &j->progress, err));
     TRY(embed_job_run(&j->queries, &j->query_texts, err));
     progress_clear(&j->progress);
     embed_job_notes(&j->queries);
-    so.k = k < j->n_allowed ? k : (size_t)j->n_allowed;
+    const size_t top = j->o->rerank_top ? (size_t)j->o->rerank_top : RERANK_TOP_DEFAULT;
+    const size_t wanted = j->rerank.reranker && top > k ? top : k;
+    so.k = wanted < j->n_allowed ? wanted : (size_t)j->n_allowed;
     so.allowed = j->allowed;
     if (so.k == 0) return LATH_OK;
     j->hits_bytes = n * so.k * sizeof(*j->hits);
@@ -143,18 +196,11 @@ static lath_status answer(search_job *j, lath_error *err)
     TRY(search_index_advise(&j->x, lath_index_search_with(j->x.index, j->queries.vectors, n, &so, j->hits, &j->k, err),
                             err));
     j->search_seconds = clock_now() - begin;
-    return signals_check(err);
+    TRY(signals_check(err));
+    return j->rerank.reranker ? rerank_hits(j, k, err) : LATH_OK;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- results */
-
-static lath_status hit_text(search_job *j, lath_hit hit, lath_error *err)
-{
-    lath_span raw;
-    buf_clear(&j->text);
-    TRY(lath_index_get_span(j->x.index, hit.row, &raw, err));
-    return corpus_text(&j->corpus, raw, &j->text, err);
-}
 
 /* ,"record":{...} as the corpus has it; null for a blank line. */
 static lath_status put_record(search_job *j, lath_hit hit, buf *b, lath_error *err)
@@ -265,6 +311,13 @@ static void say_speed(const search_job *j)
             j->query_texts.n, n == 1 ? "y" : "ies", among, (unsigned long long)j->x.info.n,
             (j->queries.seconds + j->search_seconds) * 1e3 / n, j->queries.seconds * 1e3 / n,
             j->search_seconds * 1e3 / n);
+    if (j->rerank.n_pairs > 0)
+        fprintf(stderr, "lath: reranked %llu texts: %.2f ms a query\n", (unsigned long long)j->rerank.n_pairs,
+                j->rerank.seconds * 1e3 / n);
+    if (j->rerank.n_cut > 0)
+        fprintf(stderr,
+                "lath: note: %llu of %llu pairs cut to fit the reranker's window (--no-truncate refuses them)\n",
+                (unsigned long long)j->rerank.n_cut, (unsigned long long)j->rerank.n_pairs);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- command */
@@ -299,6 +352,10 @@ static lath_status run_search(search_job *j, options *o, output *out, lath_error
     TRY(check_output(j, o, err));
     TRY(setup_model(&j->s, o, err));
     TRY(lath_model_get_info(j->s.model, &j->m, err));
+    if (!o->rerank_model && o->rerank_top)
+        return err_set(err, LATH_ERR_USAGE, "--rerank-top: no --rerank-model to score with");
+    TRY(search_rerank_open(&j->rerank, &j->s, &j->progress, err));
+    signals_watch_model(j->s.model);
     TRY(choose_prompts(j, err));
     j->x = (search_index){.o = o,
                           .s = &j->s,
@@ -328,6 +385,7 @@ lath_status cmd_search(options *o, lath_error *err)
     lath_status st;
     if (!o->corpus) return err_set(err, LATH_ERR_USAGE, "--corpus: no file given to search in");
     text_chunk_init(&j.query_texts);
+    progress_init(&j.progress, "search", o->quiet);
     buf_init(&j.index_path, alloc_default(), 1 << 16);
     buf_init(&j.text, alloc_default(), (size_t)1 << 32);
     st = run_search(&j, o, &out, err);
@@ -336,6 +394,7 @@ lath_status cmd_search(options *o, lath_error *err)
     alloc_release(alloc_default(), j.allowed, (size_t)j.x.info.n);
     search_index_close(&j.x);
     search_filter_deinit(&j.filter);
+    search_rerank_close(&j.rerank);
     embed_job_close(&j.queries);
     text_chunk_deinit(&j.query_texts);
     corpus_close(&j.corpus);

@@ -41,10 +41,10 @@ enum device { DEVICE_AUTO, DEVICE_CPU, DEVICE_GPU };
 typedef struct options {
     arena arena;      /* lists, strings of --config */
     string_list args; /* what is no option */
-    const char *model, *config, *field, *output, *corpus, *index, *cache, *cache_import, *cache_export;
+    const char *model, *config, *field, *output, *corpus, *index, *rerank_model, *cache, *cache_import, *cache_export;
     const char *prompt, *prompt_text, *layer, *corpus_prompt, *corpus_prompt_text, *pair, *label;
     string_list files, queries, filters;
-    int64_t threads, dim, max_len, batch_tokens, top_k;
+    int64_t threads, dim, max_len, batch_tokens, top_k, rerank_top;
     int pooling, isa, precision, index_type; /* of lath.h */
     int device, format;                      /* enum device, enum output_format */
     int verbose;

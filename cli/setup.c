@@ -46,15 +46,28 @@ static lath_status open_runtime(setup *s, const options *o, lath_error *err)
     return lath_runtime_create(&ro, &s->rt, err);
 }
 
-lath_status setup_model(setup *s, const options *o, lath_error *err)
+static lath_status open_model(setup *s, lath_error *err)
 {
     lath_model_options mo = LATH_MODEL_OPTIONS_INIT;
-    TRY(open_runtime(s, o, err));
-    mo.precision = (lath_precision)o->precision;
+    mo.precision = (lath_precision)s->o->precision;
     signals_watch_path(buf_cstr(&s->path));
     TRY(lath_model_open(s->rt, buf_cstr(&s->path), &mo, &s->model, err));
     signals_watch_model(s->model);
     return signals_check(err);
+}
+
+lath_status setup_model(setup *s, const options *o, lath_error *err)
+{
+    TRY(open_runtime(s, o, err));
+    return open_model(s, err);
+}
+
+lath_status setup_model_beside(setup *s, const setup *first, const char *name, lath_error *err)
+{
+    *s = (setup){.o = first->o, .rt = first->rt, .beside = true};
+    buf_init(&s->path, alloc_default(), 1 << 16);
+    TRY(model_path_find(name, &s->path, err));
+    return open_model(s, err);
 }
 
 lath_status setup_tokenizer(setup *s, const options *o, lath_error *err)
@@ -71,7 +84,7 @@ void setup_close(setup *s)
     signals_watch_path(NULL);
     lath_tokenizer_close(s->tok);
     lath_model_close(s->model);
-    lath_runtime_destroy(s->rt);
+    if (!s->beside) lath_runtime_destroy(s->rt);
     if (s->path.alloc) buf_deinit(&s->path);
     *s = (setup){0};
 }

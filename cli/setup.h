@@ -17,10 +17,13 @@ typedef struct setup {
     lath_model *model;   /* or */
     lath_tokenizer *tok; /* opened alone */
     buf path;            /* of the model */
+    bool beside;         /* the runtime is of another setup */
 } setup;
 
 /* Runtime and model. LATH_ERR_UNSUPPORTED for --device gpu: this build computes on the CPU. */
 lath_status setup_model(setup *s, const options *o, lath_error *err);
+/* Another model, on the runtime of `first`. */
+lath_status setup_model_beside(setup *s, const setup *first, const char *name, lath_error *err);
 /* Runtime and the tokenizer alone: also of a folder without weights. */
 lath_status setup_tokenizer(setup *s, const options *o, lath_error *err);
 void setup_close(setup *s); /* a zeroed one is allowed */
