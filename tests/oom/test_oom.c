@@ -276,10 +276,84 @@ static void test_no_allocation_in_a_step(void **state)
     no_allocation(true);
 }
 
+/* An index of that type in a new file, one made of it, and searches with and without a filter. */
+static lath_status run_index(const lath_allocator *a, const char *path, lath_index_type type, lath_error *err)
+{
+    static const float rows[] = {1, 0, 0, 0.6f, 0.8f, 0, 0, 0, 1, 0, 0.6f, 0.8f};
+    static const lath_index_row at[4] = {{{0, 1}, {1, 1}}, {{2, 1}, {2, 2}}, {{4, 1}, {3, 3}}, {{6, 1}, {4, 4}}};
+    static const uint8_t allowed[4] = {1, 0, 1, 1};
+    const lath_index_key key = {{1, 2}, 3, {4, 5}, 8};
+    const lath_index_options io = {sizeof(io), type};
+    lath_runtime *rt = NULL;
+    lath_index_writer *w = NULL, *v = NULL;
+    lath_index *x = NULL;
+    lath_hit hits[8];
+    lath_index_row row;
+    size_t n;
+    lath_runtime_options ro = LATH_RUNTIME_OPTIONS_INIT;
+    lath_index_search_options so = LATH_INDEX_SEARCH_OPTIONS_INIT;
+    ro.allocator = a;
+    ro.n_threads = 2;
+    so.k = 2;
+    so.allowed = allowed;
+    lath_status st = lath_runtime_create(&ro, &rt, err);
+    if (st == LATH_OK) st = lath_index_create_with(rt, path, &key, 3, &io, &w, err);
+    if (st == LATH_OK) st = lath_index_add_rows(w, rows, at, 4, err);
+    if (st == LATH_OK) {
+        st = lath_index_commit(w, err);
+        w = NULL;
+    }
+    if (st == LATH_OK) st = lath_index_open(rt, path, LATH_LOAD_MAP, &x, err);
+    if (st == LATH_OK) st = lath_index_create_with(rt, path, &key, 3, &io, &v, err);
+    if (st == LATH_OK) st = lath_index_copy_rows(v, x, 1, at, 2, err);
+    if (st == LATH_OK) {
+        st = lath_index_commit(v, err);
+        v = NULL;
+    }
+    if (st == LATH_OK) st = lath_index_get_row(x, 3, &row, err);
+    if (st == LATH_OK) st = lath_index_search(x, rows, 2, 4, hits, err);
+    if (st == LATH_OK) st = lath_index_search_with(x, rows, 2, &so, hits, &n, err);
+    if (st == LATH_OK) st = lath_index_verify(x, err);
+    lath_index_abort(w);
+    lath_index_abort(v);
+    lath_index_close(x);
+    lath_runtime_destroy(rt);
+    return st;
+}
+
+static void test_torture_index(void **state)
+{
+    meter count = {0};
+    lath_allocator a = {&count, meter_alloc, meter_resize, meter_release};
+    lath_error err;
+    char dir[TMP_PATH], path[TMP_PATH];
+    (void)state;
+    tmp_make(dir);
+    tmp_join(path, dir, "x.lath");
+    for (int type = LATH_INDEX_F32; type <= LATH_INDEX_INT8; type++) {
+        atomic_store(&count.calls, 0);
+        atomic_store(&count.fail_at, 0);
+        assert_ok(run_index(&a, path, (lath_index_type)type, &err), err);
+        const long total = atomic_load(&count.calls);
+        assert_int_equal(atomic_load(&count.out), 0);
+        for (long k = 1; k <= total; k++) {
+            atomic_store(&count.calls, 0);
+            atomic_store(&count.fail_at, k);
+            const lath_status st = run_index(&a, path, (lath_index_type)type, &err);
+            if (st != LATH_ERR_NOMEM || atomic_load(&count.out) != 0)
+                fail_msg("type %d: allocation %ld of %ld failed, status %d (%s), %ld blocks leaked", type, k, total,
+                         (int)st, err.msg, atomic_load(&count.out));
+        }
+        printf("    index of type %d        %ld allocations, each failed once\n", type, total);
+    }
+    tmp_delete(dir, "x.lath");
+    assert_int_equal(rmdir(dir), 0); /* no temporary file is left */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_torture), cmocka_unit_test(test_torture_cache),
-                                       cmocka_unit_test(test_torture_scored),
+                                       cmocka_unit_test(test_torture_scored), cmocka_unit_test(test_torture_index),
                                        cmocka_unit_test(test_no_allocation_in_a_step)};
     return TEST_RUN(tests);
 }
