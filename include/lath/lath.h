@@ -177,7 +177,7 @@ typedef struct lath_text {
 
 typedef struct lath_tokenizer lath_tokenizer;
 
-/* Only the tokenizer of a model directory: tokenizer.json; else a SentencePiece file (tokenizer.model, spiece.model,
+/* Only the tokenizer of a GGUF file, or of a model directory: tokenizer.json; else a SentencePiece file (tokenizer.model, spiece.model,
  * sentencepiece.bpe.model), vocab.json with merges.txt, or vocab.txt, each with tokenizer_config.json. Immutable, shared between threads. LATH_ERR_UNSUPPORTED: a component or
  * field that lath does not have, named. */
 LATH_API lath_status lath_tokenizer_open(lath_runtime *rt, const char *path, lath_tokenizer **out, lath_error *err);

@@ -134,10 +134,9 @@ static lath_status open_all(lath_model *m, const char *path, const lath_model_op
     if (!m->path) return err_nomem(err, strlen(path));
     if (!file_exists(path)) return err_set(err, LATH_ERR_NOT_FOUND, "%s: no such file or directory", path);
     if (!file_is_dir(path)) {
-        size_t n = strlen(path);
-        bool gguf = n > 5 && strcmp(path + n - 5, ".gguf") == 0;
-        return err_set(err, gguf ? LATH_ERR_UNSUPPORTED : LATH_ERR_NOT_FOUND, "%s: %s", path,
-                       gguf ? "GGUF files are not supported" : "no model directory");
+        const bool is_gguf = gguf_is_name(path);
+        return err_set(err, is_gguf ? LATH_ERR_UNSUPPORTED : LATH_ERR_NOT_FOUND, "%s: %s", path,
+                       is_gguf ? "weights of GGUF files are not supported (their tokenizer is)" : "no model directory");
     }
     TRY(st_config_load(&m->mem, m->path, &m->st, err));
     TRY(open_arch(m, opts, &config, err));

@@ -11,7 +11,8 @@ lath_status lath_tokenizer_open(lath_runtime *rt, const char *path, lath_tokeniz
     lath_tokenizer *t = alloc_zero(&rt->alloc, sizeof(*t));
     if (!t) return err_nomem(err, sizeof(*t));
     t->rt = rt;
-    lath_status st = tok_open_dir(&rt->alloc, path, &t->tok, err);
+    lath_status st = gguf_is_name(path) ? gguf_tokenizer_open(&rt->alloc, path, &t->tok, err)
+                                        : tok_open_dir(&rt->alloc, path, &t->tok, err);
     if (st != LATH_OK)
         alloc_release(&rt->alloc, t, sizeof(*t));
     else

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes small GGUF files with the `gguf` package's writer: the corpus of tests/fuzz/fuzz_gguf.c and the good files of tests/unit/store/test_gguf.c.
+"""Makes small GGUF files with the `gguf` package's writer: the corpus of tests/fuzz/fuzz_gguf.c and the good files of tests/unit/store/test_gguf.c,
+and the tokenizer of tests/golden/qwen3/embedding_old as a GGUF file carries it.
 
-    make_gguf_files.py DIR
+    make_gguf_files.py DIR           the corpus
+    make_gguf_files.py DIR tokenizer DIR/qwen2.gguf
 """
 
+import json
 import sys
 from pathlib import Path
 
@@ -41,8 +44,30 @@ def write(path: Path, alignment: int | None, kinds: bool, types: list[T]) -> Non
     w.close()
 
 
+def tokenizer(path: Path) -> None:
+    golden = Path(__file__).resolve().parents[2] / "tests/golden/qwen3/embedding_old/tokenizer.json"
+    t = json.loads(golden.read_text(encoding="utf-8"))
+    tokens = {i: w for w, i in t["model"]["vocab"].items()} | {a["id"]: a["content"] for a in t["added_tokens"]}
+    special = {a["id"] for a in t["added_tokens"] if a["special"]}
+    w = GGUFWriter(str(path), "qwen3")
+    w.add_tokenizer_model("gpt2")
+    w.add_tokenizer_pre("qwen2")
+    w.add_token_list([tokens[i] for i in range(len(tokens))])
+    w.add_token_types([3 if i in special else 1 for i in range(len(tokens))])
+    w.add_token_merges([" ".join(m) for m in t["model"]["merges"]])
+    w.add_eos_token_id(t["model"]["vocab"].get("<|endoftext|>", min(special)))
+    w.add_add_bos_token(False)
+    w.add_add_eos_token(True)
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.close()
+
+
 def main() -> None:
     out = Path(sys.argv[1])
+    if sys.argv[2:] == ["tokenizer"]:
+        tokenizer(out / "qwen2.gguf")
+        return
     write(out / "kinds.gguf", None, True, [T.F32, T.Q8_0])
     write(out / "align.gguf", 64, False, [T.F16, T.Q4_0, T.Q5_1])
     write(out / "empty.gguf", None, False, [])
