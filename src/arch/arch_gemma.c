@@ -46,7 +46,7 @@ static lath_status parse_gemma3(arch_model *m, const json_value *c, const char *
     TRY(decoder_parse(m, c, name, "hidden_activation", 256, err));
     TRY(json_get_bool(c, "attention_bias", name, &bias, err));
     TRY(json_get_real(c, "query_pre_attn_scalar", name, &query_scalar, err));
-    if (!(query_scalar > 0) || isinf(query_scalar))
+    if (!(query_scalar >= 1e-6 && query_scalar <= 1e12)) /* else nothing of the scores, or infinities */
         return err_set(err, LATH_ERR_FORMAT, "%s: query_pre_attn_scalar is out of range", name);
     if (json_present(json_get(c, "attn_logit_softcapping")))
         return err_set(err, LATH_ERR_UNSUPPORTED, "%s: attn_logit_softcapping is not supported", name);

@@ -214,6 +214,7 @@ static lath_status parse_own_rope(arch_model *m, const json_value *c, const char
         return err_set(err, LATH_ERR_FORMAT, "%s: rotary_emb_fraction %g of heads of %lld features are no pairs", name,
                        fraction, (long long)m->dims.head_dim);
     TRY(arch_rope_init(m->mem, base, pairs, &w->rope, err));
+    TRY(arch_rope_check(&w->rope, name, err));
     w->rope.interleaved = interleaved;
     if (factor == 0) return LATH_OK;
     if (!(factor >= 1 && factor < 1e6) || pairs < 2)

@@ -65,6 +65,16 @@ lath_status arch_rope_init(arena *mem, double theta, int64_t n_pairs, nn_rope *o
     return LATH_OK;
 }
 
+lath_status arch_rope_check(const nn_rope *r, const char *name, lath_error *err)
+{
+    static const float most_positions = 1 << 30;
+    bool good = isfinite(r->scale) && r->scale > 0;
+    for (int64_t i = 0; good && i < r->n_pairs; i++)
+        good = r->inv_freq[i] > 0 && isfinite(r->inv_freq[i] * most_positions);
+    if (good) return LATH_OK;
+    return err_set(err, LATH_ERR_FORMAT, "%s: the base or the scaling of its rotary embeddings is out of range", name);
+}
+
 static lath_status scale_linear(const rope_source *s, const char *name, nn_rope *r, lath_error *err)
 {
     double factor;
@@ -93,6 +103,9 @@ static lath_status scale_llama3(const rope_source *s, const json_value *c, const
     TRY(want_positive(s, "low_freq_factor", name, &low, err));
     TRY(want_positive(s, "high_freq_factor", name, &high, err));
     TRY(original_length(s, c, name, most, &length, err));
+    if (!(high > low)) /* nothing is between, where they are blended */
+        return err_set(err, LATH_ERR_FORMAT,
+                       "%s: rope type \"llama3\": high_freq_factor %g is not over low_freq_factor %g", name, high, low);
     for (int64_t i = 0; i < r->n_pairs; i++) {
         const double f = (double)r->inv_freq[i], wavelength = 2 * M_PI / f;
         if (wavelength < length / high) continue;
@@ -146,6 +159,17 @@ static lath_status scale_yarn(const rope_source *s, const json_value *c, const c
     return LATH_OK;
 }
 
+static lath_status scale(const rope_source *s, const json_value *c, const char *name, int64_t most, nn_rope *r,
+                         lath_error *err)
+{
+    if (strcmp(s->type, "default") == 0 || strcmp(s->type, "dynamic") == 0) return LATH_OK;
+    if (strcmp(s->type, "linear") == 0) return scale_linear(s, name, r, err);
+    if (strcmp(s->type, "ntk") == 0) return scale_ntk(s, name, r, err);
+    if (strcmp(s->type, "llama3") == 0) return scale_llama3(s, c, name, most, r, err);
+    if (strcmp(s->type, "yarn") == 0) return scale_yarn(s, c, name, most, r, err);
+    return err_set(err, LATH_ERR_UNSUPPORTED, "%s: rope type \"%.60s\" is not supported", name, s->type);
+}
+
 lath_status arch_rope_parse(const json_value *config, const char *name, const arch_rope_spec *spec, arena *mem,
                             nn_rope *out, lath_error *err)
 {
@@ -158,10 +182,6 @@ lath_status arch_rope_parse(const json_value *config, const char *name, const ar
         return err_set(err, LATH_ERR_FORMAT, "%s: partial_rotary_factor leaves nothing of a head of %lld", name,
                        (long long)spec->head_dim);
     TRY(arch_rope_init(mem, s.theta, pairs, out, err));
-    if (strcmp(s.type, "default") == 0 || strcmp(s.type, "dynamic") == 0) return LATH_OK;
-    if (strcmp(s.type, "linear") == 0) return scale_linear(&s, name, out, err);
-    if (strcmp(s.type, "ntk") == 0) return scale_ntk(&s, name, out, err);
-    if (strcmp(s.type, "llama3") == 0) return scale_llama3(&s, config, name, spec->max_positions, out, err);
-    if (strcmp(s.type, "yarn") == 0) return scale_yarn(&s, config, name, spec->max_positions, out, err);
-    return err_set(err, LATH_ERR_UNSUPPORTED, "%s: rope type \"%.60s\" is not supported", name, s.type);
+    TRY(scale(&s, config, name, spec->max_positions, out, err));
+    return arch_rope_check(out, name, err);
 }

@@ -26,5 +26,7 @@ lath_status arch_rope_parse(const json_value *config, const char *name, const ar
 
 /* n_pairs frequencies theta^(-2 i / (2 n_pairs)) (Su et al. 2021, 3.2.2), unscaled. */
 lath_status arch_rope_init(arena *mem, double theta, int64_t n_pairs, nn_rope *out, lath_error *err);
+/* Base and scaling leave frequencies that f32 holds: each turns, and the angle of every position is finite. `name`: of the file. */
+lath_status arch_rope_check(const nn_rope *r, const char *name, lath_error *err);
 
 #endif
