@@ -53,11 +53,19 @@ static const head_row *find_row(const char *model_type)
 
 /* ----------------------------------------------------------------------------------------------------- configuration */
 
-const char *arch_class(const json_value *config)
+lath_status arch_class(const json_value *config, const char *config_name, const char **out, lath_error *err)
 {
     const json_value *a = json_get(config, "architectures");
-    const json_value *v = a && a->kind == JSON_ARRAY ? a->u.items.first : NULL;
-    return v && v->kind == JSON_STRING ? v->u.string.data : NULL;
+    *out = NULL;
+    if (!json_present(a)) return LATH_OK;
+    bool names = a->kind == JSON_ARRAY;
+    for (const json_value *v = names ? a->u.items.first : NULL; v; v = v->next)
+        names = names && v->kind == JSON_STRING && v->u.string.len > 0;
+    if (!names)
+        return err_set(err, LATH_ERR_FORMAT, "%s: line %u: \"architectures\": want an array of names of classes",
+                       config_name, a->line);
+    if (a->u.items.first) *out = a->u.items.first->u.string.data;
+    return LATH_OK;
 }
 
 static bool ends_with(const char *s, const char *end)

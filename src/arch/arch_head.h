@@ -27,8 +27,8 @@ typedef struct arch_labels {
     int32_t n;
 } arch_labels;
 
-/* The class that config.json's "architectures" names, or NULL. */
-const char *arch_class(const json_value *config);
+/* The class that config.json's "architectures" names first, or NULL where it names none. */
+lath_status arch_class(const json_value *config, const char *config_name, const char **out, lath_error *err);
 /* It is one of those with a classification head. */
 bool arch_class_scores(const char *class_name);
 /* It is a language model. */

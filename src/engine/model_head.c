@@ -52,8 +52,9 @@ static lath_status open_language_model(lath_model *m, const model_config *c, lat
 
 lath_status model_open_head(lath_model *m, const model_config *c, lath_error *err)
 {
-    const char *name = arch_class(c->json);
+    const char *name;
     lath_status st = LATH_OK;
+    TRY(arch_class(c->json, c->path, &name, err));
     if (name) {
         m->class_name = arena_strdup(&m->mem, name, strlen(name));
         if (!m->class_name) return err_nomem(err, strlen(name));
