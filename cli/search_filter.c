@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "signals.h"
 
 static lath_status parse_value(search_filter *f, const char *condition, const char *text, json_value *out,
@@ -29,6 +30,9 @@ static lath_status parse_value(search_filter *f, const char *condition, const ch
 static lath_status parse_term(search_filter *f, const char *condition, filter_term *t, lath_error *err)
 {
     const char *equal = strchr(condition, '=');
+    const size_t bad = utf8_first_invalid(condition, strlen(condition));
+    if (condition[bad])
+        return err_set(err, LATH_ERR_INPUT, "--filter: %s: not valid UTF-8 at byte %zu", condition, bad + 1);
     if (equal) t->unequal = equal > condition && equal[-1] == '!';
     const size_t n = equal ? (size_t)(equal - condition) - (t->unequal ? 1 : 0) : 0;
     if (n == 0) return err_set(err, LATH_ERR_USAGE, "--filter: %s: want KEY=VALUE or KEY!=VALUE", condition);

@@ -352,8 +352,8 @@ lath_status st_choose_prompt(const st_config *c, const char *name, const char *t
     if (text) {
         *out = text;
         *len = strlen(text);
-        if (utf8_first_invalid(*out, *len) != *len)
-            return err_set(err, LATH_ERR_INPUT, "the prompt is not valid UTF-8");
+        const size_t bad = utf8_first_invalid(text, *len);
+        if (bad != *len) return err_set(err, LATH_ERR_INPUT, "prompt: not valid UTF-8 at byte %zu", bad + 1);
         return LATH_OK;
     }
     if (!name) name = c->default_prompt;

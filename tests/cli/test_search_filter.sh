@@ -83,5 +83,7 @@ s --field t --filter lang; fails_with 2 'filter: lang: want KEY=VALUE'
 s --field t --filter =x; fails_with 2 'filter: =x: want KEY=VALUE'
 s --field t --filter '!=x'; fails_with 2 'filter: !=x: want KEY'
 s --field t --filter 'tags=["en"]'; fails_with 2 'filter: tags=.*want a string'
+s --field t --filter "$(printf 'lang=\377')"; fails_with 5 'filter: lang=.*not valid UTF-8 at byte 6'
+s --field t --filter "$(printf '\303=en')"; fails_with 5 'filter: .*not valid UTF-8 at byte 1'
 s --filter lang=en; fails_with 2 'filter: the corpus has no records'
 finish

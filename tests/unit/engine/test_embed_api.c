@@ -123,7 +123,7 @@ static void test_options(void **state)
     refuse(model, &o, LATH_ERR_USAGE, "prompt \"query\": the model has no prompt of that name (it has: none)");
     o = init;
     o.prompt_text = "a\xFF";
-    refuse(model, &o, LATH_ERR_INPUT, "the prompt is not valid UTF-8");
+    refuse(model, &o, LATH_ERR_INPUT, "prompt: not valid UTF-8 at byte 2");
 }
 
 static void test_good_options(void **state)
