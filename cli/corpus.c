@@ -91,7 +91,7 @@ lath_status corpus_hash_prefix(const corpus *c, uint64_t bytes, uint64_t hash[2]
 {
     uint64_t got;
     TRY(hash_file(c, bytes, hash, &got, last, err));
-    return got == bytes ? LATH_OK : err_set(err, LATH_ERR_IO, "%s: shrank while it was searched", c->path);
+    return got == bytes ? LATH_OK : err_set(err, LATH_ERR_FORMAT, "%s: it shrank while it was searched", c->path);
 }
 
 lath_status corpus_check_unchanged(const corpus *c, lath_error *err)
@@ -125,7 +125,7 @@ lath_status corpus_line(corpus *c, lath_span raw, bool sequential, const char **
     char *at = buf_reserve(&c->line, want + 1);
     if (!at) return buf_status(&c->line, err);
     TRY(read_at(c, raw.offset, at, want, &got, err));
-    if (got < raw.len) return err_set(err, LATH_ERR_IO, "%s: shrank while it was searched", c->path);
+    if (got < raw.len) return err_set(err, LATH_ERR_FORMAT, "%s: it shrank while it was searched", c->path);
     c->line.len = got;
     c->line_at = raw.offset;
     *line = at;

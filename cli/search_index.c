@@ -324,7 +324,9 @@ static lath_status open_index(search_index *x, lath_error *err)
 lath_status search_index_advise(const search_index *x, lath_status st, lath_error *err)
 {
     char why[sizeof(err->msg)];
+    const size_t n = strlen(x->path);
     if (st != LATH_ERR_FORMAT || x->o->index || !err) return st;
+    if (strncmp(err->msg, x->path, n) != 0 || err->msg[n] != ':') return st; /* the corpus or the model is at fault */
     snprintf(why, sizeof(why), "%s", err->msg);
     return err_set(err, st, "%s; delete it to have it made again", why);
 }

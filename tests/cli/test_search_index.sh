@@ -39,7 +39,16 @@ run search -m "$MODEL" --corpus "$J" --field t --query water --top-k 1 --json; e
 out_has '"record":{"n":3,"t":"wa.u0074er"}'
 printf '{"t":"green","n":5\n' >>"$J"; cp "$J.lath" "$T/keep"
 run search -m "$MODEL" --corpus "$J" --field t --query water -q; fails_with 3 'docs.jsonl: line 5'
+check "not the corpus is to be deleted" [ "$(grep -c 'delete' "$T/err")" -eq 0 ]
 check "an index that could not be brought up to date stays" cmp -s "$T/keep" "$J.lath"
+
+# a corpus that is cut between the search and the reading of what was found: malformed, and named
+printf 'water\ngreen\nriver\n' >"$T/cut"; mkfifo "$T/reader"; rm -f "$T/cut.lath"
+shown='lath search, corpus cut'
+"$LATH" search -m "$MODEL" --corpus "$T/cut" --query water --json -q -o "$T/reader" >"$T/out" 2>"$T/err" & pid=$!
+tries=0; while [ ! -s "$T/cut.lath" ] && [ $tries -lt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
+sleep 0.5; printf 'w\n' >"$T/cut"; cat "$T/reader" >/dev/null
+wait $pid; rc=$?; fails_with 3 'cut: it shrank while it was searched$'
 
 # types: the size, the same order, kept over changes, converted from f32 only
 printf 'the green river runs\nwater\n\nrunning water in the river\ngreen\n' >"$C"; rm -f "$I"; search; cp "$T/out" "$T/f32"; big=$(wc -c <"$I")
