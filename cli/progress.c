@@ -49,6 +49,7 @@ static void draw(progress *p, size_t done, double fraction, double now)
 int progress_tick(void *ctx, size_t done, size_t total)
 {
     progress *p = ctx;
+    p->in_chunk = done;
     if (p->enabled) {
         const double now = clock_now();
         if (now - p->last >= EVERY_SECONDS) {
@@ -61,7 +62,13 @@ int progress_tick(void *ctx, size_t done, size_t total)
     return signals_interrupted() ? 1 : 0;
 }
 
-void progress_add(progress *p, size_t n) { p->done += n; }
+void progress_add(progress *p, size_t n)
+{
+    p->done += n;
+    p->in_chunk = 0;
+}
+
+size_t progress_done(const progress *p) { return p->done + p->in_chunk; }
 
 void progress_clear(progress *p)
 {

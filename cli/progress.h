@@ -15,6 +15,7 @@ typedef struct progress {
     bool shown;         /* a bar stands on the line */
     double begin, last; /* seconds */
     size_t done;        /* texts of finished chunks */
+    size_t in_chunk;    /* of the chunk that is being worked on */
     double from, to;    /* fraction of the whole at the begin and end of this chunk; to < 0: unknown */
 } progress;
 
@@ -25,6 +26,8 @@ void progress_chunk(progress *p, double from, double to);
 int progress_tick(void *ctx, size_t done, size_t total);
 /* n texts of the chunk are finished. */
 void progress_add(progress *p, size_t n);
+/* All that are finished. */
+size_t progress_done(const progress *p);
 /* Takes the bar off the line; call it before anything else is written to stderr. */
 void progress_clear(progress *p);
 double progress_seconds(const progress *p);

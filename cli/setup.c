@@ -195,6 +195,8 @@ lath_status embed_job_run(embed_job *j, const text_chunk *c, lath_error *err)
     j->seconds += clock_now() - begin;
     if (st != LATH_OK) {
         progress_clear(j->progress);
+        if (st == LATH_ERR_INTERRUPTED) /* of all chunks: the call knows its own */
+            return err_set(err, st, "interrupted after %zu texts", progress_done(j->progress));
         return setup_name_item(c, "text", st, err);
     }
     progress_add(j->progress, c->n);

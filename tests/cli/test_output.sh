@@ -68,6 +68,16 @@ check "a temporary file is there" [ -n "$(ls -A "$D")" ]
 kill -TERM $pid; wait $pid; rc=$?; fails_with 130 'interrupted'; empty
 kill $feeder 2>/dev/null; wait $feeder 2>/dev/null
 
+# the texts of all chunks are counted, not those of the last
+shown='lath embed of many texts, terminated'
+awk 'BEGIN { for (i = 0; i < 100000; i++) print "the green river runs and water runs", i, "the green river" }' >"$T/many"
+: >"$T/lines"
+"$LATH" embed -m "$MODEL" --isa ref -t 1 -f "$T/many" >>"$T/lines" 2>"$T/err" & pid=$!
+tries=0; while [ "$(wc -c <"$T/lines")" -lt 900000 ] && [ $tries -lt 600 ]; do sleep 0.1; tries=$((tries + 1)); done
+kill -TERM $pid; wait $pid; rc=$?; : >"$T/out"; fails_with 130 'embed: interrupted after [0-9]* texts$'
+check "at least those that were written" [ "$(sed 's/.*after \([0-9]*\) texts$/\1/' "$T/err")" -ge "$(wc -l <"$T/lines")" ]
+rm -f "$T/lines" "$T/many"
+
 # weights cut while they are mapped: exit 3, the file named
 if [ -d /proc/self ]; then
     shown='lath embed, weights cut'
