@@ -132,7 +132,8 @@ static void say(const rerank_job *j)
         cut += j->results[i].truncated ? 1 : 0;
     }
     if (cut)
-        fprintf(stderr, "lath: note: %zu of %zu pairs cut to fit the window (--no-truncate refuses them)\n", cut, n);
+        fprintf(stderr, "lath: note: %zu of %zu pair%s cut to fit the window (--no-truncate refuses them)\n", cut, n,
+                n == 1 ? "" : "s");
     if (j->o->verbose)
         fprintf(stderr, "lath: scored %zu document%s, %llu tokens in %.2f s: %.0f documents/s, %.0f tokens/s\n", n,
                 n == 1 ? "" : "s", (unsigned long long)tokens, j->seconds, (double)n / j->seconds,

@@ -316,8 +316,9 @@ static void say_speed(const search_job *j)
                 j->rerank.seconds * 1e3 / n);
     if (j->rerank.n_cut > 0)
         fprintf(stderr,
-                "lath: note: %llu of %llu pairs cut to fit the reranker's window (--no-truncate refuses them)\n",
-                (unsigned long long)j->rerank.n_cut, (unsigned long long)j->rerank.n_pairs);
+                "lath: note: %llu of %llu pair%s cut to fit the reranker's window (--no-truncate refuses them)\n",
+                (unsigned long long)j->rerank.n_cut, (unsigned long long)j->rerank.n_pairs,
+                j->rerank.n_pairs == 1 ? "" : "s");
 }
 
 /* ---------------------------------------------------------------------------------------------------------- command */

@@ -254,7 +254,7 @@ static lath_status check_header(embdisk *d, lath_error *err)
     if (rc != SQLITE_OK || !f || !f->pMethods) return failed(d, rc, "opening", err);
     rc = f->pMethods->xFileSize(f, &size);
     if (rc != SQLITE_OK) return failed(d, rc, "opening", err);
-    if (size == 0) return err_set(err, LATH_ERR_FORMAT, "%s: no embedding cache: the file is empty", d->path);
+    if (size == 0) return err_set(err, LATH_ERR_FORMAT, "%s: no embedding cache: the file is empty or cut", d->path);
     rc = f->pMethods->xRead(f, head, sizeof(head), 0); /* what is not there is read as 0 */
     if (rc != SQLITE_OK && rc != SQLITE_IOERR_SHORT_READ) return failed(d, rc, "reading", err);
     if (memcmp(head, magic, sizeof(magic)) != 0)

@@ -50,7 +50,7 @@ run embed -m "$OTHER" --cache "$C" water; fails_with 3 'cache: the embedding cac
 cp "$C" "$T/good"
 head -c 20000 "$T/good" >"$C"; refused 'cache: damaged embedding cache'
 head -c 50 "$T/good" >"$C"; refused 'cache: damaged embedding cache: it is cut'
-: >"$C"; refused 'cache: no embedding cache: the file is empty'
+: >"$C"; refused 'cache: no embedding cache: the file is empty or cut'
 printf 'my diary, which is longer than the header of a cache, in any case long enough to be taken for something that it is not\n' >"$C"; refused 'cache: no embedding cache'
 cp "$T/i1" "$C"; refused 'cache: no embedding cache'
 n=$(wc -c <"$T/good"); cp "$T/good" "$C"

@@ -68,6 +68,7 @@ P=$R/xlm_roberta_saved_prompts
 run rerank -m "$P" --query 'green river' --json "$A"; cp "$T/out" "$T/default"
 run rerank -m "$P" --query 'green river' --json --prompt query "$A"; check "the default prompt is query" cmp -s "$T/default" "$T/out"
 run rerank -m "$P" --query 'query: green river' --json --prompt-text '' "$A"; check "it goes before the query" cmp -s "$T/default" "$T/out"
+run rerank -m "$P" --query 'green river' --prompt-text "$(printf 'a\377')" "$A"; fails_with 5 'prompt: not valid UTF-8 at byte 2'
 run rerank -m "$P" --query 'green river' --prompt none "$A"; fails_with 2 'no prompt of that name'
 
 # a language model that is asked: the prompt is the instruction; what a text says cannot end the turn
@@ -85,6 +86,7 @@ printf 'short\n%s\nshort\n' "$long" >"$T/long"
 run rerank -m "$MS" --query 'green river' --jsonl -f "$T/long"; exit_is 0; err_has '1 of 3 pairs cut'
 check "one is truncated" [ "$(grep -c '"truncated":true' "$T/out")" -eq 1 ]
 out_has '"index":1,.*"truncated":true'
+run rerank -m "$MS" --query 'green river' "$long"; exit_is 0; err_has '1 of 1 pair cut'
 run rerank -m "$MS" --query 'green river' -q -f "$T/long"; err_empty
 run rerank -m "$MS" --query 'green river' --no-truncate -f "$T/long"; fails_with 5 'long: line 2: [0-9]* tokens with the query, the window is 40'
 run rerank -m "$MS" --query 'green river' --no-truncate short "$long"; fails_with 5 'text 2: [0-9]* tokens'

@@ -224,7 +224,7 @@ static void test_foreign(void **state)
     (void)state;
     start_anew();
     tmp_write_bytes(dir, "cache", "", 0);
-    refuse(model, LATH_ERR_FORMAT, "the file is empty");
+    refuse(model, LATH_ERR_FORMAT, "the file is empty or cut");
     tmp_write(dir, "cache", "a text of mine\n");
     refuse(model, LATH_ERR_FORMAT, "no embedding cache");
     tmp_write_bytes(dir, "cache", "SQLite format 3", 16);
