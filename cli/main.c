@@ -34,7 +34,8 @@ static lath_status run_command(const command_row *cmd, int argc, char **argv, la
     options_init(&o);
     TRY_DONE(options_parse(&o, cmd, argc, argv, err));
     st = o.help ? help_print(cmd, err) : cmd->run(&o, err);
-    if (st == LATH_ERR_INTERRUPTED) err_wrap(err, st, "%s", cmd->name);
+    /* what has no file, option or field to name (a signal, memory) is the command's */
+    if (st != LATH_OK && (st == LATH_ERR_INTERRUPTED || !strstr(err->msg, ": "))) err_wrap(err, st, "%s", cmd->name);
 done:
     options_deinit(&o);
     return st;

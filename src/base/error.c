@@ -129,6 +129,7 @@ lath_status err_os(lath_error *err, lath_status st, int os_errno, const char *fm
 
 lath_status err_nomem(lath_error *err, size_t bytes)
 {
+    if (bytes == 0) return err_set(err, LATH_ERR_NOMEM, "out of memory"); /* the caller does not know */
     return err_set(err, LATH_ERR_NOMEM, "out of memory (%zu bytes asked for)", bytes);
 }
 

@@ -43,6 +43,8 @@ static void test_set(void **state)
     dirty(&e);
     assert_int_equal(err_nomem(&e, 1234), LATH_ERR_NOMEM);
     assert_string_equal(e.msg, "out of memory (1234 bytes asked for)");
+    assert_int_equal(err_nomem(&e, 0), LATH_ERR_NOMEM);
+    assert_string_equal(e.msg, "out of memory");
     err_clear(&e);
     assert_int_equal(e.status, LATH_OK);
     assert_int_equal(e.os_errno, 0);
