@@ -33,4 +33,20 @@ lath_status bert_finish(arch_model *m, lath_error *err);
 size_t bert_state_floats(const arch_model *m, const backend_ops *ops, int64_t n_tok);
 lath_status bert_forward(arch_model *m, const fwd *f, float *state, view *out);
 
+/* A family: its symbol, model_type, prefixes of names, parse function and table. */
+#define BERT_FAMILY(symbol, type, before, read, table) \
+    extern const arch_desc symbol;                     \
+    const arch_desc symbol = {                         \
+        .name = (type),                                \
+        .prefixes = (before),                          \
+        .parse = (read),                               \
+        .rows = (table),                               \
+        .n_rows = sizeof(table) / sizeof((table)[0]),  \
+        .model_size = sizeof(bert_model),              \
+        .layer_size = sizeof(bert_layer),              \
+        .finish = bert_finish,                         \
+        .state_floats = bert_state_floats,             \
+        .forward = bert_forward,                       \
+    }
+
 #endif

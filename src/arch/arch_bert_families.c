@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "arch/arch_bert.h"
+#include "arch/arch_config.h"
 
 /* ------------------------------------------------------------------------------------------------------------- tables */
 
@@ -82,20 +83,6 @@ static const arch_weight_row distilbert_rows[] = {
 
 /* ------------------------------------------------------------------------------------------------------ configurations */
 
-/* Where the fields of config.json have other names. */
-typedef struct bert_keys {
-    const char *d_model, *layers, *heads, *d_ff, *activation;
-} bert_keys;
-
-/* A size that the configuration has to give. Ceilings keep absurd numbers out of the arithmetic. */
-static lath_status want_size(const json_value *c, const char *key, const char *name, int64_t most, int64_t *out,
-                             lath_error *err)
-{
-    *out = 0;
-    TRY(json_get_int(c, key, name, 1, most, out, err));
-    return *out ? LATH_OK : err_set(err, LATH_ERR_FORMAT, "%s: no \"%s\" in it", name, key);
-}
-
 /* What would make another model of it. */
 static lath_status refuse_variants(const json_value *c, const char *name, lath_error *err)
 {
@@ -113,51 +100,24 @@ static lath_status refuse_variants(const json_value *c, const char *name, lath_e
 }
 
 /* The fields that all families have; positions from 0, no token types. */
-static lath_status parse_common(arch_model *m, const json_value *c, const char *name, const bert_keys *k,
-                                lath_error *err)
+static lath_status parse_common(arch_model *m, const json_value *c, const char *name, const arch_size_keys *k,
+                                const char *activation, lath_error *err)
 {
     bert_model *w = m->weights;
-    int64_t vocab, d, layers, heads, ff, positions;
-    TRY(want_size(c, "vocab_size", name, 1 << 24, &vocab, err));
-    TRY(want_size(c, k->d_model, name, 1 << 16, &d, err));
-    TRY(want_size(c, k->layers, name, 1024, &layers, err));
-    TRY(want_size(c, k->heads, name, 1 << 12, &heads, err));
-    TRY(want_size(c, k->d_ff, name, 1 << 18, &ff, err));
-    TRY(want_size(c, "max_position_embeddings", name, 1 << 20, &positions, err));
-    if (d % heads != 0)
-        return err_set(err, LATH_ERR_FORMAT, "%s: %s %lld is no multiple of %s %lld", name, k->d_model, (long long)d,
-                       k->heads, (long long)heads);
+    arch_dims *d = &m->dims;
+    TRY(arch_read_sizes(c, name, k, 1 << 20, d, err));
+    if (d->head_dim == 0)
+        return err_set(err, LATH_ERR_FORMAT, "%s: %s %lld is no multiple of %s %d", name, k->d_model,
+                       (long long)d->d_model, k->heads, d->n_heads);
+    d->n_positions = d->max_positions;
     TRY(refuse_variants(c, name, err));
-    const char *act = "gelu";
-    TRY(json_get_str(c, k->activation, name, &act, err));
-    if (!nn_activation(act, &w->fn))
-        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: %s \"%.60s\" is not supported", name, k->activation, act);
-    const char *kept = arena_strdup(m->mem, act, strlen(act));
-    if (!kept) return err_nomem(err, strlen(act));
     w->eps = 1e-12;
-    m->dims = (arch_dims){
-        .n_layers = (int32_t)layers,
-        .n_heads = (int32_t)heads,
-        .n_kv_heads = (int32_t)heads,
-        .vocab_size = (int32_t)vocab,
-        .n_positions = (int32_t)positions,
-        .max_positions = (int32_t)positions,
-        .pad_id = -1,
-        .d_model = d,
-        .d_embed = d,
-        .d_ff = ff,
-        .head_dim = d / heads,
-        .activation = kept,
-    };
-    return LATH_OK;
+    return arch_read_activation(m, c, name, activation, "gelu", &w->fn, err);
 }
 
 static lath_status read_eps(arch_model *m, const json_value *c, const char *name, lath_error *err)
 {
-    double *eps = &((bert_model *)m->weights)->eps;
-    TRY(json_get_real(c, "layer_norm_eps", name, eps, err));
-    if (!(*eps >= 0 && *eps < 1)) return err_set(err, LATH_ERR_FORMAT, "%s: layer_norm_eps is out of range", name);
-    return LATH_OK;
+    return arch_read_eps(c, name, "layer_norm_eps", &((bert_model *)m->weights)->eps, err);
 }
 
 /* Positions begin behind `pad`; pad tokens are all at `pad`. */
@@ -174,14 +134,11 @@ static lath_status begin_behind(arch_model *m, int64_t pad, const char *name, la
     return LATH_OK;
 }
 
-static const bert_keys usual_keys = {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
-                                     "hidden_act"};
-
 static lath_status parse_bert(arch_model *m, const json_value *c, const char *name, lath_error *err)
 {
     int64_t types;
-    TRY(parse_common(m, c, name, &usual_keys, err));
-    TRY(want_size(c, "type_vocab_size", name, 1 << 10, &types, err));
+    TRY(parse_common(m, c, name, &arch_usual_keys, "hidden_act", err));
+    TRY(arch_want_size(c, "type_vocab_size", name, 1 << 10, &types, err));
     m->dims.n_types = (int32_t)types;
     return read_eps(m, c, name, err);
 }
@@ -213,7 +170,7 @@ static lath_status parse_ernie(arch_model *m, const json_value *c, const char *n
 static lath_status parse_electra(arch_model *m, const json_value *c, const char *name, lath_error *err)
 {
     TRY(parse_bert(m, c, name, err));
-    TRY(want_size(c, "embedding_size", name, 1 << 16, &m->dims.d_embed, err));
+    TRY(arch_want_size(c, "embedding_size", name, 1 << 16, &m->dims.d_embed, err));
     if (m->dims.d_embed != m->dims.d_model) m->has |= HAS_PROJECT;
     return LATH_OK;
 }
@@ -224,7 +181,7 @@ static lath_status parse_mpnet(arch_model *m, const json_value *c, const char *n
 {
     enum { PAD = 1, BUCKETS = 32 };
     int64_t buckets = BUCKETS;
-    TRY(parse_common(m, c, name, &usual_keys, err));
+    TRY(parse_common(m, c, name, &arch_usual_keys, "hidden_act", err));
     TRY(read_eps(m, c, name, err));
     TRY(json_get_int(c, "relative_attention_num_buckets", name, 1, 1 << 20, &buckets, err));
     if (buckets < BUCKETS)
@@ -237,9 +194,9 @@ static lath_status parse_mpnet(arch_model *m, const json_value *c, const char *n
 /* The norms' eps is fixed. sinusoidal_pos_embds says how the position table was filled at first: the file has it either way. */
 static lath_status parse_distilbert(arch_model *m, const json_value *c, const char *name, lath_error *err)
 {
-    static const bert_keys keys = {"dim", "n_layers", "n_heads", "hidden_dim", "activation"};
+    static const arch_size_keys keys = {"dim", "n_layers", "n_heads", "hidden_dim"};
     bool sinusoidal = false;
-    TRY(parse_common(m, c, name, &keys, err));
+    TRY(parse_common(m, c, name, &keys, "activation", err));
     return json_get_bool(c, "sinusoidal_pos_embds", name, &sinusoidal, err);
 }
 
@@ -253,26 +210,12 @@ static const char *const data2vec_prefixes[] = {"", "data2vec_text.", "model.", 
 static const char *const mpnet_prefixes[] = {"", "mpnet.", "model.", NULL};
 static const char *const distilbert_prefixes[] = {"", "distilbert.", "model.", NULL};
 
-#define FAMILY(symbol, type, before, read, table)     \
-    extern const arch_desc symbol;                    \
-    const arch_desc symbol = {                        \
-        .name = (type),                               \
-        .prefixes = (before),                         \
-        .parse = (read),                              \
-        .rows = (table),                              \
-        .n_rows = sizeof(table) / sizeof((table)[0]), \
-        .model_size = sizeof(bert_model),             \
-        .layer_size = sizeof(bert_layer),             \
-        .finish = bert_finish,                        \
-        .state_floats = bert_state_floats,            \
-        .forward = bert_forward,                      \
-    }
-FAMILY(arch_bert, "bert", bert_prefixes, parse_bert, bert_rows);
-FAMILY(arch_ernie, "ernie", ernie_prefixes, parse_ernie, bert_rows);
-FAMILY(arch_electra, "electra", electra_prefixes, parse_electra, bert_rows);
-FAMILY(arch_roberta, "roberta", roberta_prefixes, parse_roberta, bert_rows);
-FAMILY(arch_xlm_roberta, "xlm-roberta", roberta_prefixes, parse_roberta, bert_rows);
-FAMILY(arch_camembert, "camembert", roberta_prefixes, parse_roberta, bert_rows);
-FAMILY(arch_data2vec_text, "data2vec-text", data2vec_prefixes, parse_roberta, bert_rows);
-FAMILY(arch_mpnet, "mpnet", mpnet_prefixes, parse_mpnet, mpnet_rows);
-FAMILY(arch_distilbert, "distilbert", distilbert_prefixes, parse_distilbert, distilbert_rows);
+BERT_FAMILY(arch_bert, "bert", bert_prefixes, parse_bert, bert_rows);
+BERT_FAMILY(arch_ernie, "ernie", ernie_prefixes, parse_ernie, bert_rows);
+BERT_FAMILY(arch_electra, "electra", electra_prefixes, parse_electra, bert_rows);
+BERT_FAMILY(arch_roberta, "roberta", roberta_prefixes, parse_roberta, bert_rows);
+BERT_FAMILY(arch_xlm_roberta, "xlm-roberta", roberta_prefixes, parse_roberta, bert_rows);
+BERT_FAMILY(arch_camembert, "camembert", roberta_prefixes, parse_roberta, bert_rows);
+BERT_FAMILY(arch_data2vec_text, "data2vec-text", data2vec_prefixes, parse_roberta, bert_rows);
+BERT_FAMILY(arch_mpnet, "mpnet", mpnet_prefixes, parse_mpnet, mpnet_rows);
+BERT_FAMILY(arch_distilbert, "distilbert", distilbert_prefixes, parse_distilbert, distilbert_rows);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "arch/arch_bert.h"
+#include "arch/arch_config.h"
 #include "arch/arch_rope.h"
 
 /* Bits of arch_model.has. */
@@ -46,42 +47,19 @@ static const arch_weight_row rows[] = {
 #undef L
 #undef STACKED
 
-/* Sizes are required; ceilings keep absurd numbers out of the arithmetic. */
 static lath_status parse_sizes(arch_model *m, const json_value *c, const char *name, lath_error *err)
 {
-    int64_t vocab = 0, d = 0, layers = 0, heads = 0, ff = 0, positions = 0, types = 1, head_dim;
-    const struct {
-        const char *key;
-        int64_t max, *out;
-    } ints[] = {
-        {"vocab_size", 1 << 24, &vocab},      {"hidden_size", 1 << 16, &d},
-        {"num_hidden_layers", 1024, &layers}, {"num_attention_heads", 1 << 12, &heads},
-        {"intermediate_size", 1 << 18, &ff},  {"max_position_embeddings", 1 << 24, &positions},
-    };
-    for (size_t i = 0; i < sizeof(ints) / sizeof(ints[0]); i++) {
-        TRY(json_get_int(c, ints[i].key, name, 1, ints[i].max, ints[i].out, err));
-        if (*ints[i].out == 0) return err_set(err, LATH_ERR_FORMAT, "%s: no \"%s\" in it", name, ints[i].key);
-    }
+    arch_dims *d = &m->dims;
+    int64_t types = 1, head_dim;
+    TRY(arch_read_sizes(c, name, &arch_usual_keys, 1 << 24, d, err));
     TRY(json_get_int(c, "type_vocab_size", name, 0, 1 << 10, &types, err));
-    head_dim = d / heads;
+    head_dim = d->head_dim;
     TRY(json_get_int(c, "head_dim", name, 1, 1 << 16, &head_dim, err));
-    if (head_dim * heads != d || head_dim % 2 != 0)
-        return err_set(err, LATH_ERR_FORMAT, "%s: hidden_size %lld are not num_attention_heads %lld of %lld, in pairs",
-                       name, (long long)d, (long long)heads, (long long)head_dim);
+    if (head_dim == 0 || head_dim != d->head_dim || head_dim % 2 != 0)
+        return err_set(err, LATH_ERR_FORMAT, "%s: hidden_size %lld are not num_attention_heads %d of %lld, in pairs",
+                       name, (long long)d->d_model, d->n_heads, (long long)head_dim);
+    d->n_types = (int32_t)types;
     m->has |= types ? HAS_TYPES : 0;
-    m->dims = (arch_dims){
-        .n_layers = (int32_t)layers,
-        .n_heads = (int32_t)heads,
-        .n_kv_heads = (int32_t)heads,
-        .vocab_size = (int32_t)vocab,
-        .max_positions = (int32_t)positions,
-        .pad_id = -1,
-        .n_types = (int32_t)types,
-        .d_model = d,
-        .d_embed = d,
-        .d_ff = ff,
-        .head_dim = head_dim,
-    };
     return LATH_OK;
 }
 
@@ -110,30 +88,20 @@ static lath_status refuse_variants(const json_value *c, const char *name, lath_e
 static lath_status parse_family(arch_model *m, const json_value *c, const char *name, double theta, lath_error *err)
 {
     bert_model *w = m->weights;
-    const char *act = "gelu";
     bool stacked = true;
     TRY(refuse_variants(c, name, err));
     TRY(parse_sizes(m, c, name, err));
     TRY(json_get_bool(c, "pack_qkv", name, &stacked, err));
     m->has |= stacked ? HAS_STACK : HAS_NO_STACK;
-    TRY(json_get_str(c, "hidden_act", name, &act, err));
-    if (!nn_activation(act, &w->fn))
-        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: hidden_act \"%.60s\" is not supported", name, act);
-    m->dims.activation = arena_strdup(m->mem, act, strlen(act));
-    if (!m->dims.activation) return err_nomem(err, strlen(act));
+    TRY(arch_read_activation(m, c, name, "hidden_act", "gelu", &w->fn, err));
     w->eps = 1e-12;
-    TRY(json_get_real(c, "layer_norm_eps", name, &w->eps, err));
-    if (!(w->eps >= 0 && w->eps < 1)) return err_set(err, LATH_ERR_FORMAT, "%s: layer_norm_eps is out of range", name);
+    TRY(arch_read_eps(c, name, "layer_norm_eps", &w->eps, err));
     const arch_rope_spec spec = {.theta_key = "rope_theta",
                                  .scaled = true,
                                  .theta = theta,
                                  .head_dim = m->dims.head_dim,
                                  .max_positions = m->dims.max_positions};
-    TRY(arch_rope_parse(c, name, &spec, m->mem, &w->rope, err));
-    if (2 * w->rope.n_pairs != m->dims.head_dim)
-        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: heads of %lld features of which %lld turn are not supported",
-                       name, (long long)m->dims.head_dim, (long long)(2 * w->rope.n_pairs));
-    return LATH_OK;
+    return arch_rope_parse_whole(c, name, &spec, m->mem, &w->rope, err);
 }
 
 static lath_status parse_gte(arch_model *m, const json_value *c, const char *name, lath_error *err)
@@ -148,12 +116,5 @@ static lath_status parse_new(arch_model *m, const json_value *c, const char *nam
 
 static const char *const prefixes[] = {"", "new.", "gte.", NULL};
 
-#define DESC(type, parse_function)                                                                                    \
-    {                                                                                                                 \
-        .name = (type), .prefixes = prefixes, .parse = (parse_function), .rows = rows,                                \
-        .n_rows = sizeof(rows) / sizeof(rows[0]), .model_size = sizeof(bert_model), .layer_size = sizeof(bert_layer), \
-        .finish = bert_finish, .state_floats = bert_state_floats, .forward = bert_forward                             \
-    }
-extern const arch_desc arch_gte, arch_new;
-const arch_desc arch_gte = DESC("gte", parse_gte);
-const arch_desc arch_new = DESC("new", parse_new);
+BERT_FAMILY(arch_gte, "gte", prefixes, parse_gte, rows);
+BERT_FAMILY(arch_new, "new", prefixes, parse_new, rows);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "arch/arch_bert.h"
+#include "arch/arch_config.h"
 #include "arch/arch_rope.h"
 
 /* Bits of arch_model.has. */
@@ -144,16 +145,10 @@ static lath_status refuse_variants(const json_value *c, const char *name, lath_e
 /* Biases: there by default in the checkpoints' own form, never in the other. */
 static lath_status parse_biases(arch_model *m, const json_value *c, const char *name, lath_error *err)
 {
-    static const struct {
-        const char *key;
-        uint32_t bit;
-    } flags[] = {{"qkv_proj_bias", HAS_QKV_BIAS}, {"mlp_fc1_bias", HAS_FC1_BIAS}, {"mlp_fc2_bias", HAS_FC2_BIAS}};
-    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
-        bool on = is_own_form(c);
-        TRY(json_get_bool(c, flags[i].key, name, &on, err));
-        m->has |= on ? flags[i].bit : 0;
-    }
-    return LATH_OK;
+    const bool usual = is_own_form(c);
+    TRY(arch_read_flag(m, c, name, "qkv_proj_bias", usual, HAS_QKV_BIAS, err));
+    TRY(arch_read_flag(m, c, name, "mlp_fc1_bias", usual, HAS_FC1_BIAS, err));
+    return arch_read_flag(m, c, name, "mlp_fc2_bias", usual, HAS_FC2_BIAS, err);
 }
 
 /* The checkpoints' own names stand for a gate or none, and for its function; those of transformers always have a gate. */
@@ -234,11 +229,7 @@ static lath_status parse_rope(arch_model *m, const json_value *c, const char *na
                                  .theta = 1000,
                                  .head_dim = m->dims.head_dim,
                                  .max_positions = m->dims.max_positions};
-    TRY(arch_rope_parse(c, name, &spec, m->mem, &w->rope, err));
-    if (2 * w->rope.n_pairs != m->dims.head_dim)
-        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: heads of %lld features of which %lld turn are not supported",
-                       name, (long long)m->dims.head_dim, (long long)(2 * w->rope.n_pairs));
-    return LATH_OK;
+    return arch_rope_parse_whole(c, name, &spec, m->mem, &w->rope, err);
 }
 
 static lath_status parse(arch_model *m, const json_value *c, const char *name, lath_error *err)
@@ -260,16 +251,4 @@ static lath_status parse(arch_model *m, const json_value *c, const char *name, l
 
 static const char *const prefixes[] = {"", "nomic_bert.", "bert.", NULL};
 
-extern const arch_desc arch_nomic;
-const arch_desc arch_nomic = {
-    .name = "nomic_bert",
-    .prefixes = prefixes,
-    .parse = parse,
-    .rows = rows,
-    .n_rows = sizeof(rows) / sizeof(rows[0]),
-    .model_size = sizeof(bert_model),
-    .layer_size = sizeof(bert_layer),
-    .finish = bert_finish,
-    .state_floats = bert_state_floats,
-    .forward = bert_forward,
-};
+BERT_FAMILY(arch_nomic, "nomic_bert", prefixes, parse, rows);

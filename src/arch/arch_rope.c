@@ -185,3 +185,12 @@ lath_status arch_rope_parse(const json_value *config, const char *name, const ar
     TRY(scale(&s, config, name, spec->max_positions, out, err));
     return arch_rope_check(out, name, err);
 }
+
+lath_status arch_rope_parse_whole(const json_value *config, const char *name, const arch_rope_spec *spec, arena *mem,
+                                  nn_rope *out, lath_error *err)
+{
+    TRY(arch_rope_parse(config, name, spec, mem, out, err));
+    if (2 * out->n_pairs == spec->head_dim) return LATH_OK;
+    return err_set(err, LATH_ERR_UNSUPPORTED, "%s: heads of %lld features of which %lld turn are not supported", name,
+                   (long long)spec->head_dim, (long long)(2 * out->n_pairs));
+}

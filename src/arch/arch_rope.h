@@ -24,6 +24,10 @@ typedef struct arch_rope_spec {
 lath_status arch_rope_parse(const json_value *config, const char *name, const arch_rope_spec *spec, arena *mem,
                             nn_rope *out, lath_error *err);
 
+/* The same for families whose whole heads turn: LATH_ERR_UNSUPPORTED where only a part of them does. */
+lath_status arch_rope_parse_whole(const json_value *config, const char *name, const arch_rope_spec *spec, arena *mem,
+                                  nn_rope *out, lath_error *err);
+
 /* n_pairs frequencies theta^(-2 i / (2 n_pairs)) (Su et al. 2021, 3.2.2), unscaled. */
 lath_status arch_rope_init(arena *mem, double theta, int64_t n_pairs, nn_rope *out, lath_error *err);
 /* Base and scaling leave frequencies that f32 holds: each turns, and the angle of every position is finite. `name`: of the file. */
