@@ -12,7 +12,7 @@ static bool pattern_slides(int64_t pattern, int32_t layer) { return (layer + 1) 
 
 static lath_status parse_layers(arch_model *m, const json_value *c, const char *name, lath_error *err)
 {
-    decoder_model *w = m->weights;
+    prenorm_model *w = m->weights;
     int64_t pattern = 6;
     bool both_ways = false;
     int64_t window = 4096; /* as the reference's default */
@@ -23,34 +23,33 @@ static lath_status parse_layers(arch_model *m, const json_value *c, const char *
         return err_set(err, LATH_ERR_UNSUPPORTED, "%s: is_causal false is not supported for Gemma", name);
     w->bidirectional = both_ways;
     w->reach = both_ways ? window / 2 : window - 1;
-    return decoder_layer_kinds(m, c, name, pattern_slides, pattern, err);
+    return prenorm_layer_kinds(m, c, name, pattern_slides, pattern, err);
 }
 
 static lath_status parse_ropes(arch_model *m, const json_value *c, const char *name, lath_error *err)
 {
-    decoder_model *w = m->weights;
-    const arch_rope_spec specs[DECODER_N_KINDS] = {
-        [DECODER_FULL] = {"full_attention", "rope_theta", true, 1e6, m->dims.head_dim, m->dims.max_positions},
-        [DECODER_SLIDING] = {"sliding_attention", "rope_local_base_freq", false, 1e4, m->dims.head_dim,
+    prenorm_model *w = m->weights;
+    const arch_rope_spec specs[PRENORM_N_KINDS] = {
+        [PRENORM_FULL] = {"full_attention", "rope_theta", true, 1e6, m->dims.head_dim, m->dims.max_positions},
+        [PRENORM_SLIDING] = {"sliding_attention", "rope_local_base_freq", false, 1e4, m->dims.head_dim,
                              m->dims.max_positions},
     };
-    for (int k = 0; k < DECODER_N_KINDS; k++) TRY(arch_rope_parse(c, name, &specs[k], m->mem, &w->ropes[k], err));
+    for (int k = 0; k < PRENORM_N_KINDS; k++) TRY(arch_rope_parse(c, name, &specs[k], m->mem, &w->ropes[k], err));
     return LATH_OK;
 }
 
 static lath_status parse_gemma3(arch_model *m, const json_value *c, const char *name, lath_error *err)
 {
-    decoder_model *w = m->weights;
-    bool bias = false;
+    prenorm_model *w = m->weights;
     double query_scalar = 256;
     TRY(decoder_parse(m, c, name, "hidden_activation", 256, err));
-    TRY(json_get_bool(c, "attention_bias", name, &bias, err));
     TRY(json_get_real(c, "query_pre_attn_scalar", name, &query_scalar, err));
     if (!(query_scalar >= 1e-6 && query_scalar <= 1e12)) /* else nothing of the scores, or infinities */
         return err_set(err, LATH_ERR_FORMAT, "%s: query_pre_attn_scalar is out of range", name);
     if (json_present(json_get(c, "attn_logit_softcapping")))
         return err_set(err, LATH_ERR_UNSUPPORTED, "%s: attn_logit_softcapping is not supported", name);
-    m->has = DECODER_POST_NORMS | DECODER_QK_NORM | (bias ? DECODER_QKV_BIAS | DECODER_O_BIAS : 0u);
+    m->has = DECODER_POST_NORMS | DECODER_QK_NORM;
+    TRY(arch_read_flag(m, c, name, "attention_bias", false, DECODER_QKV_BIAS | DECODER_O_BIAS, err));
     w->norm_offset = 1;
     w->embed_scale = (float)sqrt((double)m->dims.d_model);
     w->attn_scale = 1 / sqrt(query_scalar);

@@ -13,17 +13,17 @@ static bool from_layer(int64_t first, int32_t layer) { return layer >= first; }
 static lath_status parse_window(arch_model *m, const json_value *c, const char *name, bool in_use, int64_t first,
                                 lath_error *err)
 {
-    decoder_model *w = m->weights;
+    prenorm_model *w = m->weights;
     int64_t window = 0;
     if (in_use) TRY(json_get_int(c, "sliding_window", name, 1, INT32_MAX, &window, err));
     /* The reference counts the token itself where it looks back only, and does not where it looks both ways. */
     w->reach = window && w->bidirectional ? window : window - 1;
-    return decoder_layer_kinds(m, c, name, from_layer, window ? first : INT32_MAX, err);
+    return prenorm_layer_kinds(m, c, name, from_layer, window ? first : INT32_MAX, err);
 }
 
 static lath_status parse_rope(arch_model *m, const json_value *c, const char *name, lath_error *err)
 {
-    decoder_model *w = m->weights;
+    prenorm_model *w = m->weights;
     const arch_rope_spec spec = {
         .theta_key = "rope_theta",
         .scaled = true,
@@ -31,20 +31,18 @@ static lath_status parse_rope(arch_model *m, const json_value *c, const char *na
         .head_dim = m->dims.head_dim,
         .max_positions = m->dims.max_positions,
     };
-    TRY(arch_rope_parse(c, name, &spec, m->mem, &w->ropes[DECODER_FULL], err));
-    w->ropes[DECODER_SLIDING] = w->ropes[DECODER_FULL];
+    TRY(arch_rope_parse(c, name, &spec, m->mem, &w->ropes[PRENORM_FULL], err));
+    w->ropes[PRENORM_SLIDING] = w->ropes[PRENORM_FULL];
     w->one_rope = true;
     return LATH_OK;
 }
 
 static lath_status parse_llama(arch_model *m, const json_value *c, const char *name, lath_error *err)
 {
-    bool attention_bias = false, mlp_bias = false;
     TRY(decoder_parse(m, c, name, "hidden_act", 0, err));
-    TRY(json_get_bool(c, "attention_bias", name, &attention_bias, err));
-    TRY(json_get_bool(c, "mlp_bias", name, &mlp_bias, err));
-    m->has = DECODER_PRE_ONLY | (attention_bias ? DECODER_QKV_BIAS | DECODER_O_BIAS : 0u) |
-             (mlp_bias ? DECODER_MLP_BIAS : 0u);
+    m->has = DECODER_PRE_ONLY;
+    TRY(arch_read_flag(m, c, name, "attention_bias", false, DECODER_QKV_BIAS | DECODER_O_BIAS, err));
+    TRY(arch_read_flag(m, c, name, "mlp_bias", false, DECODER_MLP_BIAS, err));
     TRY(parse_window(m, c, name, false, 0, err));
     return parse_rope(m, c, name, err);
 }
@@ -76,9 +74,8 @@ static lath_status parse_qwen2(arch_model *m, const json_value *c, const char *n
 
 static lath_status parse_qwen3(arch_model *m, const json_value *c, const char *name, lath_error *err)
 {
-    bool bias = false;
-    TRY(json_get_bool(c, "attention_bias", name, &bias, err));
-    m->has = DECODER_PRE_ONLY | DECODER_QK_NORM | (bias ? DECODER_QKV_BIAS | DECODER_O_BIAS : 0u);
+    m->has = DECODER_PRE_ONLY | DECODER_QK_NORM;
+    TRY(arch_read_flag(m, c, name, "attention_bias", false, DECODER_QKV_BIAS | DECODER_O_BIAS, err));
     return parse_qwen(m, c, name, 128, err);
 }
 

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * arch_prenorm.h: stacks of pre-norm blocks with rotary positions and (mostly) a gated FFN: Llama, Mistral, Qwen, Gemma, ModernBERT. A family's file reads its
+ * configuration into a prenorm_model and has the table of its weights; layers, masks and the one forward are here.
+ */
+#ifndef LATH_ARCH_PRENORM_H
+#define LATH_ARCH_PRENORM_H
+
+#include "arch/arch.h"
+#include "arch/arch_rope.h"
+
+typedef struct prenorm_layer {
+    op_norm attn_norm, ffn_norm;           /* of what goes in; attn_norm may be absent in layer 0: see embed_norm */
+    op_norm attn_post_norm, ffn_post_norm; /* of what comes out; absent for most */
+    nn_attention_w attn;
+    ffn_dense_layer ffn;
+} prenorm_layer;
+
+/* What a layer sees: all, or a window. */
+enum { PRENORM_FULL, PRENORM_SLIDING, PRENORM_N_KINDS };
+
+typedef struct prenorm_model {
+    weight embed;       /* [vocab, d_model] */
+    op_norm embed_norm; /* of the embeddings; absent for most */
+    op_norm final_norm;
+    op_norm_kind norm_kind;
+    double eps;
+    float embed_scale, norm_offset; /* norms are of offset + weight */
+    double attn_scale;
+    kern_fn fn;
+    bool bidirectional;
+    int64_t reach;  /* tokens that a token of a sliding layer sees behind it (and before it, where bidirectional) */
+    uint8_t *kinds; /* [n_layers] */
+    bool uses[PRENORM_N_KINDS];     /* some layer is of this kind */
+    nn_rope ropes[PRENORM_N_KINDS]; /* by kind of layer */
+    bool one_rope;                  /* both kinds turn by the same angles: those of PRENORM_FULL */
+    ffn_dense ffn;
+} prenorm_model;
+
+/* "layer_types" into kinds; where it is absent, layer i slides if slides(ctx, i). */
+lath_status prenorm_layer_kinds(arch_model *m, const json_value *config, const char *name,
+                                bool (*slides)(int64_t ctx, int32_t layer), int64_t ctx, lath_error *err);
+
+/* The parts of an arch_desc. */
+lath_status prenorm_finish(arch_model *m, lath_error *err);
+size_t prenorm_state_floats(const arch_model *m, const backend_ops *ops, int64_t n_tok);
+lath_status prenorm_forward(arch_model *m, const fwd *f, float *state, view *out);
+
+#endif
