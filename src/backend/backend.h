@@ -111,7 +111,7 @@ typedef struct op_pool {
     int64_t skip;
 } op_pool;
 
-/* glu: y = fn(gate) * up, y may be gate or up. add: x += r. copy: y = x. l2_normalize: each row of x in place. read_rows: rows row0 .. row0 + n - 1 as
+/* glu: y = fn(gate) * up, y may be gate or up. copy: y = x. l2_normalize: each row of x in place. read_rows: rows row0 .. row0 + n - 1 as
  * plain row-major [n, d]. */
 typedef struct backend_ops {
     const char *name;

@@ -242,41 +242,24 @@ static lath_status cpu_norm(stream *s, const op_norm_args *a)
     return LATH_OK;
 }
 
-/* Elementwise ops: y = fn(x) * up, or x + up. */
-typedef struct pair_job {
+typedef struct glu_job {
     const stream *s;
     kern_fn fn;
-    view x, up, y;
-} pair_job;
+    view gate, up, y;
+} glu_job;
 
 static void glu_task(void *ctx, int64_t p, int32_t worker)
 {
     (void)worker;
-    const pair_job *j = ctx;
-    j->s->kern->glu(j->fn, (size_t)(j->y.d * LANES), j->x.data + p * j->x.stride, j->up.data + p * j->up.stride,
+    const glu_job *j = ctx;
+    j->s->kern->glu(j->fn, (size_t)(j->y.d * LANES), j->gate.data + p * j->gate.stride, j->up.data + p * j->up.stride,
                     j->y.data + p * j->y.stride);
 }
 
 static lath_status cpu_glu(stream *s, kern_fn fn, view gate, view up, view y)
 {
-    pair_job j = {s, fn, gate, up, y};
+    glu_job j = {s, fn, gate, up, y};
     pool_run(s->pool, glu_task, &j, n_panels(y.n_tok));
-    return LATH_OK;
-}
-
-static void add_task(void *ctx, int64_t p, int32_t worker)
-{
-    (void)worker;
-    const pair_job *j = ctx;
-    const float *r = j->up.data + p * j->up.stride;
-    float *x = j->y.data + p * j->y.stride;
-    for (int64_t i = 0; i < j->y.d * LANES; i++) x[i] += r[i];
-}
-
-static lath_status cpu_add(stream *s, view x, view r)
-{
-    pair_job j = {.s = s, .up = r, .y = x};
-    pool_run(s->pool, add_task, &j, n_panels(x.n_tok));
     return LATH_OK;
 }
 

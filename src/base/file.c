@@ -223,3 +223,14 @@ void file_join(buf *b, const char *dir, const char *name)
     buf_str(b, name);
     (void)buf_cstr(b);
 }
+
+char *file_join_in(arena *a, const char *dir, const char *name)
+{
+    const size_t n = strlen(dir), k = strlen(name), gap = n > 0 && dir[n - 1] != '/';
+    char *path = arena_bytes(a, n + gap + k + 1, 1);
+    if (!path) return NULL;
+    memcpy(path, dir, n);
+    if (gap) path[n] = '/';
+    memcpy(path + n + gap, name, k + 1);
+    return path;
+}

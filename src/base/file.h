@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 
 typedef enum file_mode { FILE_MAP, FILE_COPY } file_mode;
@@ -31,5 +32,7 @@ lath_status file_size(const char *path, uint64_t *size, lath_error *err);
 bool file_is_dir(const char *path);
 /* "dir/name" into b, terminated. */
 void file_join(buf *b, const char *dir, const char *name);
+/* The same in the arena; NULL when there is no memory. */
+char *file_join_in(arena *a, const char *dir, const char *name);
 
 #endif

@@ -8,21 +8,6 @@
 #include "base/file.h"
 #include "engine/engine.h"
 
-/* "dir/name" in the arena. */
-static lath_status join(arena *a, const char *dir, const char *name, const char **out, lath_error *err)
-{
-    buf b;
-    buf_init(&b, a->alloc, 1 << 16);
-    file_join(&b, dir, name);
-    lath_status st = buf_status(&b, err);
-    if (st == LATH_OK) {
-        *out = arena_strdup(a, b.data, b.len);
-        if (!*out) st = err_nomem(err, b.len);
-    }
-    buf_deinit(&b);
-    return st;
-}
-
 static lath_status open_weights(lath_model *m, const char *dir, const lath_model_options *opts, arch_source *src,
                                 lath_error *err)
 {
@@ -53,7 +38,8 @@ static lath_status open_arch(lath_model *m, const lath_model_options *opts, mode
 {
     const char *path, *type = NULL;
     json_value *config;
-    TRY(join(&m->mem, m->st.encoder_dir, "config.json", &path, err));
+    path = file_join_in(&m->mem, m->st.encoder_dir, "config.json");
+    if (!path) return err_nomem(err, strlen(m->st.encoder_dir));
     TRY(json_load(&m->mem, path, NULL, &config, err));
     if (config->kind != JSON_OBJECT) return err_set(err, LATH_ERR_FORMAT, "%s: want a JSON object", path);
     TRY(json_get_str(config, "model_type", path, &type, err));
@@ -102,7 +88,8 @@ static lath_status open_steps(lath_model *m, const lath_model_options *opts, lat
 static lath_status open_inference(lath_model *m, lath_error *err)
 {
     const char *path;
-    TRY(join(&m->mem, m->path, "inference_config.json", &path, err));
+    path = file_join_in(&m->mem, m->path, "inference_config.json");
+    if (!path) return err_nomem(err, strlen(m->path));
     TRY(inference_config_load(&m->mem, path, &m->inference, err));
     if (m->inference.eos_token_id >= m->arch.dims.vocab_size)
         return err_set(err, LATH_ERR_FORMAT, "%s: eos_token_id %d is no token of a vocabulary of %d", path,

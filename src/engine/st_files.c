@@ -51,26 +51,11 @@ bool st_pooling_mode(lath_pooling p, kern_pool_mode *out)
     return false;
 }
 
-/* "dir/sub/name" (sub may be "") in the arena. */
+/* "dir/sub/name" in the arena; sub and name may be "". */
 static char *path_of(arena *a, const char *dir, const char *sub, const char *name)
 {
-    size_t n = strlen(dir), k = strlen(sub), l = strlen(name);
-    char *p = arena_bytes(a, n + k + l + 3, 1);
-    if (!p) return NULL;
-    memcpy(p, dir, n);
-    while (n > 1 && p[n - 1] == '/') n--;
-    if (k) {
-        p[n++] = '/';
-        memcpy(p + n, sub, k);
-        n += k;
-    }
-    if (l) {
-        p[n++] = '/';
-        memcpy(p + n, name, l);
-        n += l;
-    }
-    p[n] = 0;
-    return p;
+    char *folder = *sub ? file_join_in(a, dir, sub) : arena_strdup(a, dir, strlen(dir));
+    return folder && *name ? file_join_in(a, folder, name) : folder;
 }
 
 /* The file's JSON object, or NULL in *out when there is no such file. */

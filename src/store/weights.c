@@ -39,16 +39,8 @@ struct weights {
 
 static lath_status join(weights *w, const char *dir, const char *name, const char **out, lath_error *err)
 {
-    buf b;
-    buf_init(&b, w->alloc, 1 << 16);
-    file_join(&b, dir, name);
-    lath_status st = buf_status(&b, err);
-    if (st == LATH_OK) {
-        *out = arena_strdup(&w->memory, b.data, b.len);
-        if (!*out) st = err_nomem(err, b.len);
-    }
-    buf_deinit(&b);
-    return st;
+    *out = file_join_in(&w->memory, dir, name);
+    return *out ? LATH_OK : err_nomem(err, strlen(dir) + strlen(name));
 }
 
 /* Why there is no weight file that can be read. */

@@ -344,15 +344,6 @@ static void case_norms(env *e, const shape *s)
     case_rms_norm(e, s);
 }
 
-static void case_add(env *e, const shape *s)
-{
-    float *x_rows, *r_rows;
-    view x = rnd_view(e, s->n_tok, s->d, 3, &x_rows), r = rnd_view(e, s->n_tok, s->d, 2, &r_rows);
-    assert_ok(e->ops->add(&e->s, x, r), e->err);
-    const float *got = get(e, x);
-    for (int64_t i = 0; i < s->n_tok * s->d; i++) assert_true(got[i] == x_rows[i] + r_rows[i]);
-}
-
 /* From a slice into a slice; what is beside it stays. */
 static void case_copy(env *e, const shape *s)
 {
@@ -597,7 +588,6 @@ static const struct {
     {"read_rows", case_read_rows},
     {"linear", case_linear},
     {"norm", case_norms},
-    {"add", case_add},
     {"copy", case_copy},
     {"glu", case_glu},
     {"rope_table", case_rope_table},
