@@ -241,6 +241,39 @@ static lath_status cpu_norm(stream *s, const op_norm_args *a)
     return LATH_OK;
 }
 
+typedef struct map_job {
+    const stream *s;
+    const op_map *a;
+} map_job;
+
+static void scale_panel(float by, int64_t n, const float *x, float *y)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = by * x[i];
+}
+
+static void map_task(void *ctx, int64_t p, int32_t worker)
+{
+    (void)worker;
+    const map_job *j = ctx;
+    const op_map *a = j->a;
+    const int64_t n = a->y.d * LANES;
+    float *y = a->y.data + p * a->y.stride;
+    const float *x = a->x.data + p * a->x.stride;
+    if (a->in != 1) {
+        scale_panel(a->in, n, x, y);
+        x = y;
+    }
+    if (a->fn != KERN_FN_NONE || x != y) j->s->kern->map(a->fn, (size_t)n, x, y);
+    if (a->out != 1) scale_panel(a->out, n, y, y);
+}
+
+static lath_status cpu_map(stream *s, const op_map *a)
+{
+    map_job j = {s, a};
+    pool_run(s->pool, map_task, &j, n_panels(a->y.n_tok));
+    return LATH_OK;
+}
+
 typedef struct glu_job {
     const stream *s;
     kern_fn fn;

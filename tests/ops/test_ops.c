@@ -358,6 +358,25 @@ static void case_copy(env *e, const shape *s)
     }
 }
 
+/* Every function between two factors, in place and not, into a slice. */
+static void case_map(env *e, const shape *s)
+{
+    static const float factors[][2] = {{1, 1}, {0.25f, 1}, {1, -3}, {0.02f, 50}};
+    for (int i = 0; i < KERN_FN_COUNT * 4; i++) {
+        float *rows;
+        view x = rnd_view(e, s->n_tok, s->d, 3, &rows), wide = make_view(e, s->n_tok, s->d + 3),
+             y = i % 3 ? x : e->ops->slice(wide, 2, s->d);
+        const float in = factors[i % 4][0], out = factors[i % 4][1];
+        const op_map a = {(kern_fn)(i / 4), in, out, x, y};
+        assert_ok(e->ops->map(&e->s, &a), e->err);
+        const float *got = get(e, y);
+        for (int64_t k = 0; k < s->n_tok * s->d; k++) {
+            const double want = (double)out * function(a.fn, (double)in * (double)rows[k]);
+            close_to("map", got[k], want, 1e-6 * fabs(want) + 4e-7 * fabs((double)out));
+        }
+    }
+}
+
 /* gate and up are slices of one view, as a gated FFN has them. */
 static void case_glu(env *e, const shape *s)
 {
@@ -589,6 +608,7 @@ static const struct {
     {"linear", case_linear},
     {"norm", case_norms},
     {"copy", case_copy},
+    {"map", case_map},
     {"glu", case_glu},
     {"rope_table", case_rope_table},
     {"rope", case_rope},
