@@ -97,13 +97,13 @@ typedef struct op_rope {
     bool interleaved;
 } op_rope;
 
-/* softmax((q k^T + bias) scale) v; head h of q goes with head h / (n_heads / n_kv_heads) of k and v. Token t sees tokens begin[t] <= j < end[t]. */
+/* softmax(cap((q k^T + bias) scale)) v, cap(s) = softcap tanh(s / softcap) where softcap is not 0; head h of q goes with head h / (n_heads / n_kv_heads) of k and v. Token t sees tokens begin[t] <= j < end[t]. */
 typedef struct op_attention {
     view q, k, v, out; /* [n_tok, heads * head_dim] */
     int32_t n_heads, n_kv_heads;
     int64_t head_dim;
     const int32_t *begin, *end; /* [n_tok] */
-    float scale;
+    float scale, softcap;
     /* NULL, or [n_heads][2 * bias_reach + 1]: by head and distance q - k + bias_reach; tokens that see each other are no
      * further apart than bias_reach. */
     const float *bias;

@@ -384,6 +384,7 @@ static void attention_task(void *ctx, int64_t task, int32_t worker)
         .end = a->end + p * LANES,
         .lanes = lanes_of(a->q.n_tok, p),
         .scale = a->scale,
+        .softcap = a->softcap,
         .bias = a->bias ? a->bias + h * (2 * a->bias_reach + 1) + a->bias_reach : NULL,
         .query0 = p * LANES,
         .out = a->out.data + p * a->out.stride + h * hd * LANES,

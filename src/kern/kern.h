@@ -111,6 +111,7 @@ typedef struct kern_attention_args {
     const int32_t *begin, *end; /* [16] */
     int32_t lanes;              /* lanes in use of the query panel */
     float scale;
+    float softcap; /* 0: none; c: scaled scores s become c tanh(s / c) (Gemma Team 2024, Gemma 2) */
     /* NULL, or what is added to a score before the scale, by how far the query is behind the key: bias[q - key], any
      * distance between tokens that see each other being inside the array. query0: the token of lane 0. */
     const float *bias;
@@ -130,7 +131,7 @@ typedef struct kern_attention_row_args {
     int64_t kv_stride, head_dim;
     int32_t ring, n_q;
     int64_t begin, end;
-    float scale;
+    float scale, softcap;
     float *out; /* [n_q][head_dim] */
     int64_t out_stride;
     float *scratch; /* kern_attention_row_floats, 64-byte aligned */

@@ -92,7 +92,8 @@ typedef struct nn_attention_w {
     op_norm q_norm, k_norm; /* gamma absent: none */
     int32_t n_heads, n_kv_heads;
     int64_t head_dim;
-    float scale; /* of the scores: 1 / sqrt(head_dim) for most */
+    float scale;   /* of the scores: 1 / sqrt(head_dim) for most */
+    float softcap; /* of the scaled scores; 0: none */
 } nn_attention_w;
 typedef struct nn_attention_args {
     nn_mask mask;

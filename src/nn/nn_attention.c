@@ -131,6 +131,7 @@ lath_status nn_attention(const fwd *f, nn_attention_w *w, const nn_attention_arg
         .begin = args->mask.begin,
         .end = args->mask.end,
         .scale = w->scale,
+        .softcap = w->softcap,
         .bias = args->bias,
         .bias_reach = args->bias_reach,
     };

@@ -290,7 +290,8 @@ static void attention_case(check *c, int64_t head_dim, int64_t n, int kind)
     oracle_rng *r = &c->rng;
     const int64_t panels = (n + 15) / 16, p = rng_int(r, 0, panels - 1), stride = head_dim * 48 + 16 * rng_int(r, 0, 3);
     const int32_t lanes = (int32_t)(n - p * 16 < 16 ? n - p * 16 : 16);
-    const float scale = 1.0f / sqrtf((float)head_dim);
+    const float scale = 1.0f / sqrtf((float)head_dim),
+                softcap = rng_int(r, 0, 2) ? 0.0f : 0.3f * (float)rng_int(r, 1, 9);
     int32_t begin[16], end[16];
     float *distances = rng_int(r, 0, 2) ? NULL : oracle_floats(2 * n + 1), *bias = distances ? distances + n : NULL;
     for (int64_t i = 0; distances && i <= 2 * n; i++) distances[i] = rng_float(r, 3.0f);
@@ -319,6 +320,7 @@ static void attention_case(check *c, int64_t head_dim, int64_t n, int kind)
                                                .end = end,
                                                .lanes = lanes,
                                                .scale = scale,
+                                               .softcap = softcap,
                                                .bias = bias,
                                                .query0 = p * 16,
                                                .out = out[w],
@@ -336,7 +338,7 @@ static void attention_case(check *c, int64_t head_dim, int64_t n, int kind)
             for (int64_t f = 0; f < head_dim; f++)
                 weight[j] += (double)q[f * 16 + lane] * (double)k[panel_at(stride, j, f)];
             if (bias) weight[j] += (double)bias[p * 16 + lane - j];
-            weight[j] *= (double)scale, largest = fmax(largest, weight[j]);
+            weight[j] = oracle_capped(weight[j] * (double)scale, softcap), largest = fmax(largest, weight[j]);
         }
         for (int32_t j = begin[lane]; j < end[lane]; j++) weight[j] = exp(weight[j] - largest), sum += weight[j];
         for (int64_t f = 0; f < head_dim; f++) {

@@ -491,6 +491,7 @@ static void check_attention(const shape *s, const op_attention *a, const float *
                     score[j] += (double)qh[i] * (double)k[j * dk + at + i] * (double)a->scale;
                 if (a->bias)
                     score[j] += (double)a->bias[h * (2 * a->bias_reach + 1) + a->bias_reach + t - j] * (double)a->scale;
+                if (a->softcap != 0) score[j] = (double)a->softcap * tanh(score[j] / (double)a->softcap);
                 most = fmax(most, score[j]);
             }
             for (int64_t j = a->begin[t]; j < a->end[t]; j++) sum += exp(score[j] - most);
@@ -538,7 +539,8 @@ static void case_attention(env *e, const shape *s)
                               .head_dim = h->dim,
                               .begin = begin,
                               .end = end,
-                              .scale = (float)(1 / sqrt((double)h->dim))};
+                              .scale = (float)(1 / sqrt((double)h->dim)),
+                              .softcap = mask == 2 ? 1.5f : 0.0f};
             if (i % 2) {
                 a.bias_reach = s->n_tok - 1;
                 a.bias = rnd_floats(e, h->n * (2 * a.bias_reach + 1), 2);
