@@ -286,6 +286,47 @@ LATH_API lath_status lath_decoder_push(lath_decoder *d, const int32_t *ids, size
 /* The rest of the text: nothing more comes. The decoder is as new afterwards. */
 LATH_API lath_status lath_decoder_finish(lath_decoder *d, const char **text, size_t *len, lath_error *err);
 
+/* --------------------------------------------------------------------------------------------------------------- sampling */
+
+typedef struct lath_logit_bias {
+    int32_t id;
+    float bias; /* is added to the logit; -infinity: the token never comes */
+} lath_logit_bias;
+
+/* How the next token is chosen from the logits [vocabulary], in this order:
+ *     penalties    of every token in prompt and text so far, once per id: l > 0 ? l / repeat : l * repeat (Keskar et al. 2019), then
+ *                  l - presence - frequency * (how often it is there)
+ *     logit bias
+ *     temperature  l / t; 0: the token of the largest logit, of equal ones the lowest id, and nothing below counts
+ *     top-k        the k largest; of equal ones the lower ids
+ *     softmax      with sums in f64
+ *     min-p        without tokens less probable than min_p times the most probable (Nguyen et al. 2024)
+ *     top-p        of what is left, the fewest most probable tokens that have top_p of its probability (Holtzman et al. 2020)
+ *     one of them  the first, the most probable before the less probable, whose cumulated probability is over a random number
+ * The same seed and the same logits give the same tokens; each token takes one number of the generator (xoshiro256++). The defaults change
+ * nothing: tokens come with the probability that the model gives them. */
+typedef struct lath_sample_options {
+    size_t struct_size;
+    double temperature;                                         /* at least 0 */
+    int32_t top_k;                                              /* 0: all */
+    double top_p;                                               /* over 0, at most 1; 1: all */
+    double min_p;                                               /* at least 0, below 1; 0: all */
+    double repeat_penalty, presence_penalty, frequency_penalty; /* over 0, 1: none; any number, 0: none; the same */
+    uint64_t seed;
+    const lath_logit_bias *bias; /* [n_bias], each id once; copied */
+    size_t n_bias;
+} lath_sample_options;
+#define LATH_SAMPLE_OPTIONS_INIT                                                 \
+    {                                                                            \
+        sizeof(lath_sample_options), 1.0, 0, 1.0, 0.0, 1.0, 0.0, 0.0, 0, NULL, 0 \
+    }
+
+typedef struct lath_token_logprob {
+    int32_t id;
+    double
+        logprob; /* natural logarithm of the probability under the model's own logits: before penalties, bias, masks, temperature */
+} lath_token_logprob;
+
 /* --------------------------------------------------------------------------------------------------------------- embedding */
 
 typedef struct lath_embedder lath_embedder;
