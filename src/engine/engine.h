@@ -159,9 +159,7 @@ lath_status packer_grow(packer *p, int64_t n_tok, int64_t n_seq, lath_error *err
 /* Appends one text; the room is there. */
 void packer_add(packer *p, const int32_t *ids, const int32_t *type_ids, int64_t n);
 
-/* The path names a GGUF file. */
-bool gguf_is_name(const char *path);
 /* The tokenizer in the metadata of a GGUF file; nothing of the file is kept (gguf_tokenizer.c). */
-lath_status gguf_tokenizer_open(const lath_allocator *alloc, const char *path, tok **out, lath_error *err);
+lath_status gguf_tokenizer_open(const lath_allocator *alloc, const gguf *g, tok **out, lath_error *err);
 
 #endif
