@@ -291,7 +291,8 @@ LATH_API lath_status lath_decoder_finish(lath_decoder *d, const char **text, siz
 typedef struct lath_embedder lath_embedder;
 typedef struct lath_cache lath_cache; /* see "cache" below */
 
-/* Called between batches of a call; a result other than 0 stops it with LATH_ERR_INTERRUPTED. */
+/* Called on the caller's thread between batches of a call, and every 50 ms or so while one is computed; a result other than 0 stops the call
+ * with LATH_ERR_INTERRUPTED, within milliseconds however long a text is. */
 typedef int (*lath_progress_fn)(void *ctx, size_t texts_done, size_t texts_total);
 
 enum { LATH_LAYER_FINAL = -1, LATH_LAYER_ALL = -2 };

@@ -35,6 +35,13 @@ static view cpu_slice(view x, int64_t first, int64_t d)
     return (view){.data = x.data + first * LANES, .n_tok = x.n_tok, .d = d, .stride = x.stride};
 }
 
+/* Every op's tasks. */
+static lath_status run(stream *s, pool_fn fn, void *ctx, int64_t n_tasks)
+{
+    if (pool_run(s->pool, fn, ctx, n_tasks)) return LATH_OK;
+    return err_set(s->err, LATH_ERR_INTERRUPTED, "interrupted");
+}
+
 /* Per worker: what linear wants, or the scores of one query panel against all keys. */
 static size_t worker_floats(const stream *s, int64_t n_tok)
 {
@@ -82,7 +89,7 @@ static lath_status check_finite(stream *s, weight *w)
     if (atomic_load_explicit(&w->finite, memory_order_relaxed)) return LATH_OK;
     check_job j = {.s = s, .w = w};
     atomic_init(&j.bad, INT64_MAX);
-    pool_run(s->pool, check_task, &j, ceil_div(w->rows * w->cols, CHECK_ELEMENTS));
+    TRY(run(s, check_task, &j, ceil_div(w->rows * w->cols, CHECK_ELEMENTS)));
     int64_t bad = atomic_load(&j.bad);
     if (bad != INT64_MAX)
         return err_set(s->err, LATH_ERR_FORMAT, "%s: tensor \"%s\": element [%lld,%lld] is not finite", w->file,
@@ -138,7 +145,7 @@ static lath_status cpu_gather(stream *s, const op_gather *a)
 {
     gather_job j = {.s = s, .a = a};
     atomic_init(&j.bad, false);
-    pool_run(s->pool, gather_task, &j, n_panels(a->y.n_tok));
+    TRY(run(s, gather_task, &j, n_panels(a->y.n_tok)));
     return atomic_load(&j.bad) ? nonfinite_row(s, a) : LATH_OK;
 }
 
@@ -198,8 +205,7 @@ static lath_status cpu_linear(stream *s, view x, const op_linear *parts, int32_t
     int64_t chunks = pool_size(s->pool) == 1 ? 1 : ceil_div(want, groups);
     j.chunk = ceil_div(ceil_div(rows, chunks), block) * block;
     for (int32_t i = 0; i < n_parts; i++) j.chunks_per_group += ceil_div(parts[i].y.d, j.chunk);
-    pool_run(s->pool, linear_task, &j, groups * j.chunks_per_group);
-    return LATH_OK;
+    return run(s, linear_task, &j, groups * j.chunks_per_group);
 }
 
 /* --------------------------------------------------------------------------------------------- norms, elementwise, rope */
@@ -238,8 +244,7 @@ static lath_status cpu_norm(stream *s, const op_norm_args *a)
 {
     assert(!a->sum || a->sum->stride == a->x.stride);
     norm_job j = {s, a};
-    pool_run(s->pool, norm_task, &j, n_panels(a->x.n_tok));
-    return LATH_OK;
+    return run(s, norm_task, &j, n_panels(a->x.n_tok));
 }
 
 typedef struct glu_job {
@@ -259,8 +264,7 @@ static void glu_task(void *ctx, int64_t p, int32_t worker)
 static lath_status cpu_glu(stream *s, kern_fn fn, view gate, view up, view y)
 {
     glu_job j = {s, fn, gate, up, y};
-    pool_run(s->pool, glu_task, &j, n_panels(y.n_tok));
-    return LATH_OK;
+    return run(s, glu_task, &j, n_panels(y.n_tok));
 }
 
 static lath_status cpu_copy(stream *s, view x, view y)
@@ -294,8 +298,7 @@ static void rope_table_task(void *ctx, int64_t p, int32_t worker)
 static lath_status cpu_rope_table(stream *s, const op_rope_table *a)
 {
     rope_table_job j = {a};
-    pool_run(s->pool, rope_table_task, &j, n_panels(a->cosine.n_tok));
-    return LATH_OK;
+    return run(s, rope_table_task, &j, n_panels(a->cosine.n_tok));
 }
 
 typedef struct rope_job {
@@ -323,8 +326,7 @@ static void rope_task(void *ctx, int64_t p, int32_t worker)
 static lath_status cpu_rope(stream *s, const op_rope *a)
 {
     rope_job j = {s, a};
-    pool_run(s->pool, rope_task, &j, n_panels(a->x.n_tok));
-    return LATH_OK;
+    return run(s, rope_task, &j, n_panels(a->x.n_tok));
 }
 
 /* ----------------------------------------------------------------------------------------------------------- attention */
@@ -362,8 +364,7 @@ static void attention_task(void *ctx, int64_t task, int32_t worker)
 static lath_status cpu_attention(stream *s, const op_attention *a)
 {
     attention_job j = {.s = s, .a = a, .panels = n_panels(a->q.n_tok)};
-    pool_run(s->pool, attention_task, &j, j.panels * a->n_heads);
-    return LATH_OK;
+    return run(s, attention_task, &j, j.panels * a->n_heads);
 }
 
 /* ------------------------------------------------------------------------------------------------------ pool, normalise */
@@ -394,8 +395,7 @@ static void pool_task(void *ctx, int64_t i, int32_t worker)
 static lath_status cpu_pool(stream *s, const op_pool *a)
 {
     pool_job j = {s, a};
-    pool_run(s->pool, pool_task, &j, a->y.n_tok);
-    return LATH_OK;
+    return run(s, pool_task, &j, a->y.n_tok);
 }
 
 static lath_status cpu_l2_normalize(stream *s, view x)

@@ -282,6 +282,7 @@ static int look(void *ctx, size_t done, size_t total)
 {
     watch *w = ctx;
     if (done < w->last) return -1;
+    if (done == w->last) return 0; /* a batch that takes longer than usual: test_interrupt.c */
     w->last = done;
     w->total = total;
     return ++w->calls == w->stop_at ? 7 : 0;
