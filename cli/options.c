@@ -106,12 +106,16 @@ const char *command_near(const char *name)
     return best;
 }
 
-static const option_row *find_long(const char *name, size_t n)
+/* Commands may mean different things by one name: the row of `groups`, else one of another command, else NULL. */
+static const option_row *find_long(const char *name, size_t n, unsigned groups)
 {
+    const option_row *other = NULL;
     for (const option_row *r = option_rows; r->name; r++) {
-        if (strlen(r->name) == n && memcmp(r->name, name, n) == 0) return r;
+        if (strlen(r->name) != n || memcmp(r->name, name, n) != 0) continue;
+        if (r->group & groups) return r;
+        other = r;
     }
-    return NULL;
+    return other;
 }
 
 static const option_row *find_short(char c, unsigned groups)
@@ -246,7 +250,7 @@ static lath_status read_config(options *o, const command_row *cmd, const char *p
     if (root->kind != JSON_OBJECT)
         return err_set(err, LATH_ERR_FORMAT, "%s: want a JSON object of option names and values", path);
     for (const json_value *v = root->u.items.first; v; v = v->next) {
-        const option_row *r = find_long(v->key, v->key_len);
+        const option_row *r = find_long(v->key, v->key_len, cmd->groups);
         if (!r || strcmp(r->name, "config") == 0 || strcmp(r->name, "help") == 0)
             return err_set(err, LATH_ERR_USAGE, "%s: line %u: \"%s\" is no option", path, v->line, v->key);
         if (r->group & cmd->groups) TRY(config_value(o, r, v, path, err));
@@ -292,7 +296,7 @@ static lath_status settle_rivals(parser *p, const option_row *r, lath_error *err
         bool in_set = false;
         for (size_t i = 0; i < 3; i++) in_set |= rivals[s][i] && strcmp(rivals[s][i], r->name) == 0;
         for (size_t i = 0; in_set && i < 3 && rivals[s][i]; i++) {
-            const option_row *other = find_long(rivals[s][i], strlen(rivals[s][i]));
+            const option_row *other = find_long(rivals[s][i], strlen(rivals[s][i]), p->cmd->groups);
             if (other == r) continue;
             if (p->seen[other - option_rows])
                 return err_set(err, LATH_ERR_USAGE, "--%s: cannot be given with --%s", r->name, other->name);
@@ -331,7 +335,7 @@ static lath_status long_option(parser *p, const char *word, lath_error *err)
 {
     const char *name = word + 2, *equals = strchr(name, '=');
     const size_t n = equals ? (size_t)(equals - name) : strlen(name);
-    const option_row *r = find_long(name, n);
+    const option_row *r = find_long(name, n, p->cmd->groups);
     const char *value = NULL;
     char shown[64];
     snprintf(shown, sizeof(shown), "--%.*s", (int)(n < 56 ? n : 56), name);

@@ -25,7 +25,9 @@ enum option_group {
     GROUP_OUTPUT = 1 << 8,
     GROUP_COMMON = 1 << 9,
     GROUP_RERANK = 1 << 11,
-    GROUP_HELP = 1 << 10 /* --help of a command that takes no other option */
+    GROUP_HELP = 1 << 10,   /* --help of a command that takes no other option */
+    GROUP_PROMPT = 1 << 12, /* a PROMPT: one text */
+    GROUP_CONTEXT = 1 << 13 /* a language model's session */
 };
 
 typedef struct string_list {
@@ -44,7 +46,7 @@ typedef struct options {
     const char *model, *config, *field, *output, *corpus, *index, *rerank_model, *cache, *cache_import, *cache_export;
     const char *prompt, *prompt_text, *layer, *corpus_prompt, *corpus_prompt_text, *pair, *label;
     string_list files, queries, filters;
-    int64_t threads, dim, max_len, batch_tokens, top_k, rerank_top;
+    int64_t threads, dim, max_len, batch_tokens, top_k, rerank_top, ctx;
     int pooling, isa, precision, index_type; /* of lath.h */
     int device, format;                      /* enum device, enum output_format */
     int verbose;
