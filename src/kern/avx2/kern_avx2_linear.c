@@ -5,8 +5,8 @@
  * A last panel of up to 8 lanes takes 6 rows x 8 lanes: six chains of FMAs do not fill the ports, but for so few
  * tokens the weights' way from memory takes longer (and twelve streams whose distance is a multiple of 4 KB share one
  * set of the 8-way L1). x goes by at 11 bytes a cycle. */
-#include "kern/avx2/kern_avx2_tile.h"
 #include "kern/avx2/kern_avx2_drive.h"
+#include "kern/avx2/kern_avx2_tile.h"
 
 #define TILE_FUNCTION(width, rows)                                                          \
     static void tile##width##_rows##rows(const tile_job *j)                                 \
