@@ -25,9 +25,11 @@ enum option_group {
     GROUP_OUTPUT = 1 << 8,
     GROUP_COMMON = 1 << 9,
     GROUP_RERANK = 1 << 11,
-    GROUP_HELP = 1 << 10,   /* --help of a command that takes no other option */
-    GROUP_PROMPT = 1 << 12, /* a PROMPT: one text */
-    GROUP_CONTEXT = 1 << 13 /* a language model's session */
+    GROUP_HELP = 1 << 10,    /* --help of a command that takes no other option */
+    GROUP_PROMPT = 1 << 12,  /* a PROMPT: one text */
+    GROUP_CONTEXT = 1 << 13, /* a language model's session */
+    GROUP_LOGITS = 1 << 14,
+    GROUP_PREDICT = 1 << 15
 };
 
 typedef struct string_list {
@@ -44,14 +46,14 @@ typedef struct options {
     arena arena;      /* lists, strings of --config */
     string_list args; /* what is no option */
     const char *model, *config, *field, *output, *corpus, *index, *rerank_model, *cache, *cache_import, *cache_export;
-    const char *prompt, *prompt_text, *layer, *corpus_prompt, *corpus_prompt_text, *pair, *label;
+    const char *prompt, *prompt_text, *layer, *corpus_prompt, *corpus_prompt_text, *pair, *label, *id_list;
     string_list files, queries, filters;
-    int64_t threads, dim, max_len, batch_tokens, top_k, rerank_top, ctx;
+    int64_t threads, dim, max_len, batch_tokens, top_k, rerank_top, ctx, top;
     int pooling, isa, precision, index_type; /* of lath.h */
     int device, format;                      /* enum device, enum output_format */
     int verbose;
     bool quiet, help, lossy, json, jsonl, no_normalize, no_truncate, ids, tokens, offsets, no_special, decode,
-        keep_special, no_parse_special, tensors, raw;
+        keep_special, no_parse_special, tensors, raw, all_positions;
 } options;
 
 typedef struct option_choice {
