@@ -106,7 +106,9 @@ LATH_API lath_status lath_model_open(lath_runtime *rt, const char *path, const l
 LATH_API void lath_model_close(lath_model *model); /* NULL is allowed */
 
 typedef enum lath_pooling {
-    LATH_POOLING_AUTO = 0, /* what 1_Pooling/config.json says; mean where the model has none */
+    LATH_POOLING_AUTO =
+        0, /* what 1_Pooling/config.json says; where there is none, what sentence-transformers takes: the last token of a causal
+                              language model (...ForCausalLM without modules.json), else the mean */
     LATH_POOLING_CLS = 1,
     LATH_POOLING_MEAN = 2,
     LATH_POOLING_LAST = 3,
@@ -145,6 +147,7 @@ typedef struct lath_model_info {
     const char *class_name;       /* as config.json's "architectures" names it, or NULL */
     int32_t n_labels;             /* of a cross-encoder; else 0 */
     const char *score_activation; /* of a cross-encoder, as the model declares it, or NULL */
+    int32_t declares_pooling;     /* 1: the model's files say how vectors are pooled; 0: `pooling` is a default */
 } lath_model_info;
 /* LATH_ERR_USAGE when info->struct_size is not one that this library knows. */
 LATH_API lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, lath_error *err);
