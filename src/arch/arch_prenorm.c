@@ -176,6 +176,7 @@ static lath_status block(prenorm_model *w, prenorm_layer *l, const op_norm *next
                          const prenorm_state *s, view in)
 {
     nn_attention_args a = s->kinds[w->kinds[i]];
+    a.kv = f->kv ? &f->kv[i] : NULL;
     if (w->unturned && w->unturned[i]) a.rope = NULL;
     TRY(nn_attention(f, &l->attn, &a, in, s->qkv, s->ctx, s->delta));
     TRY(add_block(w, f, &l->attn_post_norm, &l->ffn_norm, TRACE_ATTN_OUT, i, s));
@@ -183,6 +184,15 @@ static lath_status block(prenorm_model *w, prenorm_layer *l, const op_norm *next
     TRY(ffn_forward(&w->ffn.base, f, i, s->h, s->hidden, s->delta));
     TRY(add_block(w, f, &l->ffn_post_norm, next, TRACE_FFN_OUT, i, s));
     return trace_emit(f, TRACE_RESIDUAL, i, s->x);
+}
+
+lath_status prenorm_window(const arch_model *m, int32_t layer, int64_t *out, lath_error *err)
+{
+    const prenorm_model *w = m->weights;
+    if (w->bidirectional)
+        return err_set(err, LATH_ERR_UNSUPPORTED, "a %s model that looks both ways does not generate", m->desc->name);
+    *out = w->kinds[layer] == PRENORM_SLIDING ? w->reach + 1 : 0;
+    return LATH_OK;
 }
 
 lath_status prenorm_forward(arch_model *m, const fwd *f, float *state, view *out)

@@ -24,8 +24,9 @@ nn_mask nn_mask_window(const batch *b, int64_t behind, int64_t ahead, int32_t *m
             begin[t] = end[t] = 0;
             continue;
         }
-        begin[t] = behind >= 0 && t - behind > b->begin[t] ? (int32_t)(t - behind) : b->begin[t];
-        end[t] = ahead >= 0 && t + ahead + 1 < b->end[t] ? (int32_t)(t + ahead + 1) : b->end[t];
+        const int64_t at = b->past + t;
+        begin[t] = behind >= 0 && at - behind > b->begin[t] ? (int32_t)(at - behind) : b->begin[t];
+        end[t] = ahead >= 0 && at + ahead + 1 < b->end[t] ? (int32_t)(at + ahead + 1) : b->end[t];
     }
     return (nn_mask){begin, end};
 }
@@ -40,7 +41,7 @@ void nn_rope_frequencies(double theta, int64_t n_pairs, float *inv_freq)
 }
 
 /* Sets of frequencies that a batch of n_tok tokens needs: everybody's, and that of long texts or one for each of them. */
-static int64_t most_sets(const nn_rope *r, int64_t n_tok) { return 1 + (r->long_freq ? 1 : n_tok); }
+static int64_t most_sets(const nn_rope *r, int64_t n_tok) { return 2 + n_tok / (r->trained + 1); }
 
 static size_t set_floats(const nn_rope *r, int64_t n_tok)
 {
@@ -64,7 +65,7 @@ static bool make_sets(const nn_rope *r, const batch *b, float *sets, int32_t *se
     memcpy(sets, r->inv_freq, bytes);
     if (r->long_freq) memcpy(sets + ++n * r->n_pairs, r->long_freq, bytes);
     for (int32_t i = 0; i < b->n_seq; i++) {
-        const int64_t length = b->start[i + 1] > b->start[i] ? b->pos[b->start[i + 1] - 1] + 1 : 0;
+        const int64_t length = b->past + b->start[i + 1] - b->start[i];
         const bool is_long = length > r->trained;
         if (is_long && !r->long_freq) {
             const double longer = r->stretch * (double)length / (double)r->trained - (r->stretch - 1);
@@ -124,10 +125,12 @@ lath_status nn_attention(const fwd *f, nn_attention_w *w, const nn_attention_arg
     TRY(ops->linear(f->s, x, parts, 3));
     TRY(prepare_heads(f, &w->q_norm, args->rope, q, w->head_dim));
     TRY(prepare_heads(f, &w->k_norm, args->rope, k, w->head_dim));
+    if (args->kv) TRY(ops->kv_append(f->s, k, v, args->kv, f->b->past));
     op_attention a = {
         .q = q,
         .k = k,
         .v = v,
+        .kv = args->kv,
         .out = ctx,
         .n_heads = w->n_heads,
         .n_kv_heads = w->n_kv_heads,

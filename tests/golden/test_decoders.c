@@ -97,9 +97,11 @@ static void run_prompts(const opened *o, int first, int last, const trace_sink *
         n += ids->count;
     }
     assert_true(n <= MAX_TOK);
-    stream s = {.ops = ops, .pool = m->rt->pool, .kern = &m->rt->kern, .err = &err, .scratch_tok = n};
+    stream s = {.ops = ops, .pool = m->rt->pool, .kern = &m->rt->kern, .err = &err};
+    s.limits = arch_limits(&m->arch, n, n);
     const size_t state = m->arch.desc->state_floats(&m->arch, ops, n),
-                 rows = ops->view_floats(n, m->arch.dims.vocab_size), all = state + rows + ops->scratch_floats(&s, n);
+                 rows = ops->view_floats(n, m->arch.dims.vocab_size),
+                 all = state + rows + ops->scratch_floats(&s, &s.limits);
     float *memory = alloc_bytes(alloc_default(), all * sizeof(float), 64);
     assert_non_null(memory);
     memset(memory, 0, all * sizeof(float));

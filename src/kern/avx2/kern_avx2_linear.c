@@ -16,9 +16,10 @@
  *
  * A last panel of up to 8 lanes takes 6 rows x 8 lanes: six chains of FMAs do not fill the ports, but for so few
  * tokens the weights' way from memory takes longer (and twelve streams whose distance is a multiple of 4 KB share one
- * set of the 8-way L1). f16, bf16 and f8 rows become f32 in scratch, a chunk of k at a time; sums then go on in y, which
+ * set of the 8-way L1). Rows of other types than f32 become f32 in scratch, a chunk of k at a time; sums then go on in y, which
  * changes no bit: f32 in memory is what the register held. Bias starts a sum, the activation ends it. */
 #include "kern/avx2/kern_avx2.h"
+#include "kern/avx2/kern_avx2_decode.h"
 #include "kern/avx2/kern_avx2_math.h"
 #include "kern/avx2/kern_avx2_tile.h"
 
@@ -78,30 +79,6 @@ static const tile_function tile16_of[KERN_AVX2_ROWS + 1] = {NULL,         tile16
 static const tile_function tile8_of[KERN_AVX2_ROWS + 1] = {NULL,        tile8_rows1, tile8_rows2, tile8_rows3,
                                                            tile8_rows4, tile8_rows5, tile8_rows6};
 
-/* The eights of kn weights as f32; returns how many weights they are. */
-VEC_INLINE int64_t eights_to_f32(const dtype type, const int64_t size, const unsigned char *w, int64_t kn, float *to)
-{
-    int64_t i = 0;
-    for (; i + 8 <= kn; i += 8) _mm256_store_ps(to + i, vec_load(type, w + size * i));
-    return i;
-}
-
-/* `rows` rows of kn weights, not of type F32, as f32 with stride KERN_AVX2_CHUNK. */
-static void rows_to_f32(dtype type, const unsigned char *w, int64_t w_stride, int rows, int64_t kn, float *to)
-{
-    for (int r = 0; r < rows; r++, w += w_stride, to += KERN_AVX2_CHUNK) {
-        int64_t i = 0;
-        switch (type) {
-        case DTYPE_F16: i = eights_to_f32(DTYPE_F16, 2, w, kn, to); break;
-        case DTYPE_BF16: i = eights_to_f32(DTYPE_BF16, 2, w, kn, to); break;
-        case DTYPE_F8_E4M3: i = eights_to_f32(DTYPE_F8_E4M3, 1, w, kn, to); break;
-        case DTYPE_F8_E5M2: i = eights_to_f32(DTYPE_F8_E5M2, 1, w, kn, to); break;
-        default: break;
-        }
-        dtype_to_f32(type, w + (int64_t)dtype_size(type) * i, (size_t)(kn - i), to + i);
-    }
-}
-
 /* The panels p0 <= p < p1 of one pass over the weights; p_narrow has 8 lanes at most (-1: none has). */
 typedef struct panel_group {
     int64_t p0, p1, p_narrow;
@@ -128,9 +105,10 @@ static void block_chunk(const kern_linear_args *a, const panel_group *g, tile_jo
 static void block_rows(const kern_linear_args *a, const panel_group *g, int64_t n, int64_t gap, int rows)
 {
     const unsigned char *w = (const unsigned char *)a->w + n * a->w_stride;
-    const int64_t size = (int64_t)dtype_size(a->type), chunk = a->type == DTYPE_F32 ? a->k : KERN_AVX2_CHUNK;
+    const int64_t chunk = a->type == DTYPE_F32 ? a->k : KERN_AVX2_CHUNK;
     tile_job j = {.sum_stride = gap * KERN_LANES, .bias_stride = gap, .start = a->bias ? START_BIAS : START_ZERO};
     j.bias = a->bias ? a->bias + n : NULL;
+    const int64_t line = (int64_t)(TILE_LINE_STEPS * dtype_block_bytes(a->type) / dtype_block_numbers(a->type));
     int64_t k0 = 0;
     do { /* once even for k = 0, which is the bias alone */
         j.k = a->k - k0 < chunk ? a->k - k0 : chunk;
@@ -139,11 +117,12 @@ static void block_rows(const kern_linear_args *a, const panel_group *g, int64_t 
             j.w_stride = gap * a->w_stride;
             j.ahead = (tile_ahead){w + AHEAD_F32, j.w_stride, 64};
         } else {
-            rows_to_f32(a->type, w + size * k0, gap * a->w_stride, rows, j.k, a->scratch);
+            const unsigned char *from = w + dtype_bytes(a->type, k0);
+            for (int r = 0; r < rows; r++)
+                kern_avx2_to_f32(a->type, from + r * gap * a->w_stride, j.k, a->scratch + r * KERN_AVX2_CHUNK);
             j.w = (const unsigned char *)a->scratch;
             j.w_stride = KERN_AVX2_CHUNK * (int64_t)sizeof(float);
-            j.ahead =
-                (tile_ahead){w + size * (k0 + j.k), gap * a->w_stride, TILE_LINE_STEPS * size}; /* the next chunk */
+            j.ahead = (tile_ahead){w + dtype_bytes(a->type, k0 + j.k), gap * a->w_stride, line}; /* the next chunk */
         }
         j.to_stride = k0 + j.k >= a->k && a->fn != KERN_FN_NONE ? KERN_LANES : gap * KERN_LANES;
         block_chunk(a, g, &j, n, gap, rows, k0);
