@@ -106,7 +106,7 @@ static size_t wide_floats(const arch_model *m, const backend_ops *ops, int64_t n
 {
     const prenorm_model *w = m->weights;
     const int64_t d_q = m->dims.n_heads * m->dims.head_dim, d_kv = m->dims.n_kv_heads * m->dims.head_dim;
-    const size_t attn = ops->view_floats(n_tok, 2 * d_q + 2 * d_kv);
+    const size_t attn = ops->view_floats(n_tok, d_q + 2 * d_kv) + ops->view_floats(n_tok, d_q);
     const size_t ff = ops->view_floats(n_tok, w->ffn.base.scratch_features);
     return attn > ff ? attn : ff;
 }

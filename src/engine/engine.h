@@ -83,7 +83,10 @@ struct lath_model {
     char *path;
     weights *sources[MODEL_MAX_SOURCES]; /* 0: the encoder's; then those of dense modules */
     int32_t n_sources;
-    pthread_mutex_t listing; /* shards that nothing uses are opened for listings, when the model is shared already */
+    /* Guards what is found out when the model is shared already: the listing of shards that nothing uses, the identity. */
+    pthread_mutex_t listing;
+    uint64_t identity[2];
+    bool identified;
     arch_model arch;
     model_kind kind;
     const char *class_name; /* of "architectures", or NULL */
@@ -132,12 +135,8 @@ typedef struct model_config {
 /* Kind, labels and head. The tokenizer is open. */
 lath_status model_open_head(lath_model *m, const model_config *c, lath_error *err);
 
-/* Hash over configuration, tokenizer and samples of the weights. */
+/* Hash over configuration, tokenizer and samples of the weights; lath_model_get_identity reads all of them. */
 lath_status model_fingerprint(const lath_model *m, uint64_t out[2], lath_error *err);
-/* The same with every byte of the weights that are in use: reads some gigabytes a second. For what outlives the model
- * and must not meet another one, however like it is. */
-lath_status model_identity(const lath_model *m, uint64_t out[2], lath_error *err);
-
 /* Working memory of an embedder for a full batch of texts of 16 tokens. */
 uint64_t embed_batch_bytes(const lath_model *m);
 
@@ -159,9 +158,7 @@ lath_status packer_grow(packer *p, int64_t n_tok, int64_t n_seq, lath_error *err
 /* Appends one text; the room is there. */
 void packer_add(packer *p, const int32_t *ids, const int32_t *type_ids, int64_t n);
 
-/* The path names a GGUF file. */
-bool gguf_is_name(const char *path);
 /* The tokenizer in the metadata of a GGUF file; nothing of the file is kept (gguf_tokenizer.c). */
-lath_status gguf_tokenizer_open(const lath_allocator *alloc, const char *path, tok **out, lath_error *err);
+lath_status gguf_tokenizer_open(const lath_allocator *alloc, const gguf *g, tok **out, lath_error *err);
 
 #endif

@@ -50,6 +50,14 @@ static lath_status open_language_model(lath_model *m, const model_config *c, lat
     return arch_head_open_tokens(&m->arch, c->path, ids, n, &m->head, err);
 }
 
+/* What is wrong with it concerns only who wants it: it is kept for lath_session_create. */
+static lath_status open_lm_head(lath_model *m, const model_config *c, lath_error *err)
+{
+    const lath_status st = arch_open_lm_head(&m->arch, &c->src, &m->lm_head_error);
+    if (st == LATH_ERR_NOMEM && err) *err = m->lm_head_error;
+    return st == LATH_ERR_NOMEM ? st : LATH_OK;
+}
+
 lath_status model_open_head(lath_model *m, const model_config *c, lath_error *err)
 {
     const char *name;
@@ -63,15 +71,18 @@ lath_status model_open_head(lath_model *m, const model_config *c, lath_error *er
     TRY(st_config_activation(c->json, c->path, &m->st, err));
     err_clear(&m->head_error);
     err_clear(&m->lm_head_error);
+    const bool generates = m->st.n_score_ids > 0 || arch_class_generates(name); /* an embedder may, too */
+    if (generates) TRY(open_lm_head(m, c, err));
     if (arch_class_scores(name)) {
         m->kind = MODEL_CROSS_ENCODER;
         TRY(arch_labels_load(&m->mem, c->json, c->path, &m->labels, err));
         st = open_classifier(m, c, &m->head_error);
-    } else if (m->st.n_score_ids > 0 || (arch_class_generates(name) && !m->st.has_pooling)) {
+    } else if (m->st.n_score_ids > 0 || (generates && !m->st.has_pooling)) {
         m->kind = MODEL_GENERATOR;
-        st = arch_open_lm_head(&m->arch, &c->src, &m->lm_head_error);
-        if (st == LATH_OK) st = open_language_model(m, c, &m->head_error);
-        if (m->lm_head_error.status != LATH_OK) m->head_error = m->lm_head_error;
+        if (m->arch.lm_head.w)
+            st = open_language_model(m, c, &m->head_error);
+        else
+            m->head_error = m->lm_head_error;
     }
     if (st != LATH_ERR_NOMEM) return LATH_OK;
     if (err) *err = m->head_error;
