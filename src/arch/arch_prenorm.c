@@ -84,6 +84,9 @@ lath_status prenorm_finish(arch_model *m, lath_error *err)
 {
     prenorm_model *w = m->weights;
     prenorm_layer *layers = m->layers;
+    if (m->stored & ARCH_STORED_WHOLE_NORMS) w->norm_offset = 0;
+    if (m->stored & ARCH_STORED_ROPE_PAIRS)
+        for (int k = 0; k < PRENORM_N_KINDS; k++) w->ropes[k].interleaved = true;
     for (int32_t i = 0; i < m->dims.n_layers; i++) TRY(finish_layer(m, &layers[i], err));
     TRY(finish_norm(m, &w->embed_norm, err));
     TRY(finish_norm(m, &w->final_norm, err));

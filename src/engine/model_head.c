@@ -32,7 +32,7 @@ static lath_status score_tokens(const lath_model *m, int32_t ids[2], int32_t *n,
 
 static lath_status open_language_model(lath_model *m, const model_config *c, lath_error *err)
 {
-    const char *chat_template;
+    const char *chat_template = model_chat_template(m);
     int32_t ids[2], n;
     const bool named = m->st.n_score_ids > 0;
     if (!named && strcmp(c->type, "qwen3") != 0)
@@ -41,7 +41,6 @@ static lath_status open_language_model(lath_model *m, const model_config *c, lat
             "%s: model_type \"%.40s\" is a language model that says nothing about scoring pairs (lath rerank "
             "has the prompt of Qwen3-Reranker, and LogitScore modules)",
             m->path, c->type);
-    TRY(st_chat_template(&m->mem, m->st.encoder_dir, &chat_template, err));
     m->judges = !named || chat_template;
     if (named && chat_template && !judge_is_template(chat_template))
         return err_set(err, LATH_ERR_UNSUPPORTED,
