@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_decoders.c [CASE]: every directory of tests/golden/decoder (tiny random language models, made by tools/ref from the reference implementation):
+ * test_decoders.c [--gguf] [CASE]: every directory of tests/golden/decoder (tiny random language models, made by tools/ref from the reference
+ * implementation), or the GGUF files of tests/golden/gguf, most of which are the same models:
  * tensors of the layers, logits at every position of some prompts and what they say is likeliest, with the best and with the plain-C kernels; then what
  * holds without a reference: the same bits alone and packed with others, at 1, 2 and 3 threads.
  */
@@ -11,9 +12,12 @@
 #include "support/golden.h"
 #include "support/test.h"
 
-static const char *only; /* the program's argument; NULL: all cases */
+static const char *only;             /* the program's argument; NULL: all cases */
+static const char *kind = "decoder"; /* or "gguf": the folder of the cases */
 static const double MAX_ABS = 1e-3, AIM = 1e-4, LAYER_REL = 1e-4;
 enum { N_PROMPTS = 3, TRACED = 1, MAX_TOK = 128 };
+
+static bool from_gguf(void) { return strcmp(kind, "gguf") == 0; }
 
 typedef struct opened {
     lath_runtime *rt;
@@ -27,13 +31,21 @@ static opened open_case(const char *path, int32_t threads, lath_isa isa)
     lath_error err;
     char file[1500];
     lath_runtime_options ro = LATH_RUNTIME_OPTIONS_INIT;
+    lath_model_options mo = LATH_MODEL_OPTIONS_INIT;
     ro.n_threads = threads;
     ro.isa = isa;
+    mo.precision = LATH_PRECISION_EXACT;
     assert_ok(lath_runtime_create(&ro, &o.rt, &err), err);
-    assert_ok(lath_model_open(o.rt, path, NULL, &o.model, &err), err);
+    snprintf(file, sizeof(file), "%s%s", path, from_gguf() ? "/model.gguf" : "");
+    assert_ok(lath_model_open(o.rt, file, &mo, &o.model, &err), err);
     assert_int_equal(o.model->kind, MODEL_GENERATOR);
     assert_ok(o.model->lm_head_error.status, o.model->lm_head_error);
     snprintf(file, sizeof(file), "%s/expected.safetensors", path);
+    if (!file_exists(file)) { /* the directory's */
+        char dir[1100];
+        test_path(dir, sizeof(dir), "golden", "decoder");
+        snprintf(file, sizeof(file), "%s%s/expected.safetensors", dir, strrchr(path, '/'));
+    }
     assert_ok(safetensors_open(alloc_default(), file, FILE_MAP, &o.want, &err), err);
     return o;
 }
@@ -66,7 +78,7 @@ static void each_case(void (*check)(const char *path, const char *name))
     char dir[1024], path[1400];
     size_t n, checked = 0;
     arena_init(&mem, alloc_default());
-    test_path(dir, sizeof(dir), "golden", "decoder");
+    test_path(dir, sizeof(dir), "golden", kind);
     const char **names = test_list_dirs(&mem, dir, &n);
     for (size_t i = 0; i < n; i++) {
         if (only && strcmp(only, names[i]) != 0) continue;
@@ -268,6 +280,10 @@ static void test_invariance(void **state)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "--gguf") == 0) {
+        kind = "gguf";
+        argc--, argv++;
+    }
     only = argc > 1 ? argv[1] : NULL;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers),
