@@ -7,8 +7,8 @@
  */
 #include <math.h>
 
-#include "arch/arch_head.h"
-#include "engine/engine.h"
+#include "base/file.h"
+#include "support/forward.h"
 #include "support/golden.h"
 #include "support/test.h"
 
@@ -95,39 +95,15 @@ static void each_case(void (*check)(const char *path, const char *name))
 /* Logits [n_tok, vocab] of a packed batch of the prompts first <= p < last. */
 static void run_prompts(const opened *o, int first, int last, const trace_sink *trace, float *logits)
 {
-    lath_error err = {0};
-    lath_model *m = o->model;
-    const backend_ops *ops = m->rt->ops;
-    packer pack;
+    prompt_ids prompts[N_PROMPTS];
     int64_t n = 0;
-    packer_init(&pack, alloc_default(), &m->arch.dims);
-    assert_ok(packer_grow(&pack, MAX_TOK, N_PROMPTS, &err), err);
-    packer_clear(&pack);
     for (int p = first; p < last; p++) {
         const tensor *ids = prompt_tensor(o->want, p, "ids");
-        packer_add(&pack, ids->data, NULL, ids->count);
+        prompts[p - first] = (prompt_ids){ids->data, ids->count};
         n += ids->count;
     }
     assert_true(n <= MAX_TOK);
-    stream s = {.ops = ops, .pool = m->rt->pool, .kern = &m->rt->kern, .err = &err};
-    s.limits = arch_limits(&m->arch, n, n);
-    const size_t state = m->arch.desc->state_floats(&m->arch, ops, n),
-                 rows = ops->view_floats(n, m->arch.dims.vocab_size),
-                 all = state + rows + ops->scratch_floats(&s, &s.limits);
-    float *memory = alloc_bytes(alloc_default(), all * sizeof(float), 64);
-    assert_non_null(memory);
-    memset(memory, 0, all * sizeof(float));
-    s.scratch = memory + state + rows;
-    const fwd f = {.s = &s, .b = &pack.b, .trace = trace};
-    view hidden, out = ops->make_view(memory + state, n, m->arch.dims.vocab_size);
-    pool_enter(s.pool);
-    assert_ok(m->arch.desc->forward(&m->arch, &f, memory, &hidden), err);
-    if (trace) trace->see(trace->ctx, &s, TRACE_COUNT, -1, hidden);
-    assert_ok(arch_lm_head_forward(&m->arch.lm_head, &f, hidden, out), err);
-    assert_ok(ops->read_rows(&s, out, 0, n, logits), err);
-    pool_leave(s.pool);
-    alloc_release(alloc_default(), memory, all * sizeof(float));
-    packer_deinit(&pack);
+    test_forward(o->model, prompts, last - first, trace, logits);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- layers */
