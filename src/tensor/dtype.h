@@ -34,6 +34,16 @@ static inline float bf16_to_f32(uint16_t bits)
     } v = {(uint32_t)bits << 16};
     return v.f;
 }
+/* f32 to the nearest bfloat16, ties to even; NaN stays a NaN. */
+static inline uint16_t bf16_from_f32(float v)
+{
+    union {
+        float f;
+        uint32_t u;
+    } b = {v};
+    if ((b.u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(b.u >> 16 | 0x40u);
+    return (uint16_t)((b.u + 0x7fffu + (b.u >> 16 & 1)) >> 16);
+}
 /* The 8-bit floats of the OCP (2023): E4M3 has no infinity and NaN at 0x7F and 0xFF only, E5M2 is a half cut to its upper byte. Exact. */
 float f8_e4m3_to_f32(uint8_t bits);
 float f8_e5m2_to_f32(uint8_t bits);
