@@ -315,6 +315,7 @@ static void rope_task(void *ctx, int64_t p, int32_t worker)
         .n_heads = a->x.d / a->head_dim,
         .head_dim = a->head_dim,
         .n_pairs = a->cosine.d,
+        .lanes = LANES,
         .interleaved = a->interleaved,
     };
     j->s->kern->rope(&k);
