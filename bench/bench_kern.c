@@ -171,10 +171,10 @@ static void bench_linear(const kern_table *t, int slices, dtype type, kern_fn fn
     for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++) {
         for (size_t m = 0; m < sizeof(tokens) / sizeof(tokens[0]); m++) {
             const int64_t n = shapes[s][0], k = shapes[s][1], panels = (tokens[m] + 15) / 16;
-            linear_ctx c = {.t = t, .ring = (const unsigned char *)ring, .matrix = (size_t)(n * k) * dtype_size(type)};
+            linear_ctx c = {.t = t, .ring = (const unsigned char *)ring, .matrix = dtype_bytes(type, n * k)};
             c.n_ring = RING_BYTES / c.matrix;
             c.a = (kern_linear_args){.type = type,
-                                     .w_stride = k * (int64_t)dtype_size(type),
+                                     .w_stride = (int64_t)dtype_bytes(type, k),
                                      .bias = bias,
                                      .x = x,
                                      .x_stride = k * 16,

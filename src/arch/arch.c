@@ -103,8 +103,7 @@ static bool suits(const tensor *t, int64_t rows, int64_t cols, char *text, size_
         return false;
     }
     if (!dtype_is_weight(t->type)) {
-        snprintf(text, n, "tensor \"%s\": dtype %s, want F32, F16, BF16, F8_E4M3 or F8_E5M2", t->name,
-                 dtype_name(t->type));
+        snprintf(text, n, "tensor \"%s\": dtype %s is no type of weights", t->name, dtype_name(t->type));
         return false;
     }
     return true;
@@ -223,12 +222,43 @@ lath_status arch_open(const arch_desc *d, const json_value *config, const char *
     TRY(find_prefix(d, src, &prefix, err));
     for (size_t i = 0; i < d->n_rows; i++) {
         const arch_weight_row *r = &d->rows[i];
-        if ((r->when & m->has) != r->when) continue;
+        if (r->head || (r->when & m->has) != r->when) continue;
         for (int32_t l = 0; l < (per_layer(r) ? m->dims.n_layers : 1); l++)
             TRY(bind_row(m, src, prefix, r, l, &bad, err));
     }
     TRY(report(&bad, err));
     return d->finish(m, err);
+}
+
+/* The prefix of what stands beside the body: "model." of a name's parts is the body. */
+static void outer_prefix(const char *prefix, char out[NAME_MAX_LEN])
+{
+    static const char body[] = "model.";
+    const size_t n = strlen(prefix), k = sizeof(body) - 1;
+    const bool inside = n >= k && strcmp(prefix + n - k, body) == 0;
+    snprintf(out, NAME_MAX_LEN, "%.*s", (int)(inside ? n - k : n), prefix);
+}
+
+/* As the reference does (transformers 5, tie_weights): a matrix that is there counts, even where the configuration says that it is tied. */
+lath_status arch_open_lm_head(arch_model *m, const arch_source *src, lath_error *err)
+{
+    const arch_desc *d = m->desc;
+    const arch_weight_row *r = NULL;
+    const char *prefix;
+    char outer[NAME_MAX_LEN];
+    troubles bad = {.src = src};
+    for (size_t i = 0; i < d->n_rows; i++)
+        if (d->rows[i].head) r = &d->rows[i];
+    if (!r) return err_set(err, LATH_ERR_UNSUPPORTED, "model_type \"%s\" has no output head", d->name);
+    TRY(find_prefix(d, src, &prefix, err));
+    outer_prefix(prefix, outer);
+    weight *own = (weight *)(void *)((char *)m->weights + r->offset);
+    arch_weight_row row = *r;
+    row.optional = m->lm_head.tied;
+    TRY(bind_row(m, src, outer, &row, 0, &bad, err));
+    TRY(report(&bad, err));
+    m->lm_head.w = own->t ? own : (weight *)(void *)((char *)m->weights + d->rows[0].offset);
+    return LATH_OK;
 }
 
 lath_status arch_bind_linear(const arch_source *src, const char *w_name, const char *bias_name, int64_t rows,
@@ -250,21 +280,6 @@ lath_status arch_bind_linear(const arch_source *src, const char *w_name, const c
     if (!b) return LATH_OK;
     weights_mark_used(src->w, b);
     return vec_init(&out->bias, src->mem, b, weights_file_of(src->w, b), 0, rows, err);
-}
-
-lath_status arch_bind_row(const arch_source *src, const char *name, int64_t row, int64_t rows, int64_t cols,
-                          weight *out, lath_error *err)
-{
-    char text[NAME_MAX_LEN + 128];
-    const tensor *t;
-    TRY(weights_find(src->w, name, &t, err));
-    if (!t) return err_set(err, LATH_ERR_FORMAT, "%s: no tensor \"%s\"", weights_name(src->w), name);
-    if (!suits(t, rows, cols, text, sizeof(text)))
-        return err_set(err, LATH_ERR_FORMAT, "%s: %s", weights_file_of(src->w, t), text);
-    TRY(check_unscaled(src, t, err));
-    weights_mark_used(src->w, t);
-    weight_init(out, t, weights_file_of(src->w, t), row, 1, cols);
-    return LATH_OK;
 }
 
 lath_status arch_bind_vec(const arch_source *src, const char *name, int64_t n, vec *out, lath_error *err)

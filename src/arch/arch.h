@@ -66,6 +66,7 @@ typedef struct arch_weight_row {
     uint32_t
         when; /* 0: always; else bits of the model's `has`, all of which must be set (a bias that the configuration turns off) */
     bool optional; /* finish() says whether its absence is right */
+    bool head;     /* of the output head: beside the body in the file, and bound by arch_open_lm_head only */
 } arch_weight_row;
 /* Rows of a table: ARCH_MAT(offset, name, rows, cols, .stack = ARCH_QKV_Q, .when = HAS_BIAS) and the like. */
 #define ARCH_MAT(at, name, r, c, ...)                                                            \
@@ -85,7 +86,7 @@ typedef struct arch_desc {
     const char *const *prefixes; /* tried before each name, "" among them; NULL ends */
     /* Reads config.json (`name` leads messages) into m; unknown semantics are errors that name the field. */
     lath_status (*parse)(arch_model *m, const json_value *config, const char *name, lath_error *err);
-    const arch_weight_row *rows;
+    const arch_weight_row *rows; /* the first is of the embeddings */
     size_t n_rows;
     size_t model_size, layer_size; /* of the family's structs that rows point into */
     /* After binding: derived pieces (norms, FFN). */
@@ -96,13 +97,22 @@ typedef struct arch_desc {
     lath_status (*forward)(arch_model *m, const fwd *f, float *state, view *out);
 } arch_desc;
 
+/* What a language model makes of its last hidden state: logits = softcap(scale h W^T), softcap(x) = c tanh(x / c). */
+typedef struct arch_lm_head {
+    weight *w;     /* [vocab, d_model]; NULL: none, or not opened */
+    float scale;   /* 1: none */
+    float softcap; /* c; 0: none */
+    bool tied;     /* where the file has no matrix for it, W is that of the embeddings */
+} arch_lm_head;
+
 struct arch_model {
     const arch_desc *desc;
     arch_dims dims;
-    arena *mem;    /* the model's memory */
-    uint32_t has;  /* bits that parse() sets for arch_weight_row.when */
-    void *weights; /* the family's struct */
-    void *layers;  /* [n_layers] of the family's layer struct */
+    arch_lm_head lm_head; /* parse() sets all but w */
+    arena *mem;           /* the model's memory */
+    uint32_t has;         /* bits that parse() sets for arch_weight_row.when */
+    void *weights;        /* the family's struct */
+    void *layers;         /* [n_layers] of the family's layer struct */
 };
 
 /* By config.json's model_type; NULL when lath has none. */
@@ -122,13 +132,14 @@ typedef struct arch_source {
 lath_status arch_open(const arch_desc *d, const json_value *config, const char *config_name, const arch_source *src,
                       arch_model *m, lath_error *err);
 
+/* Binds the output head of an open model, m->lm_head.w: the head's own matrix where the file has one, else, where it is tied, the embeddings.
+ * LATH_ERR_UNSUPPORTED: the family has none. */
+lath_status arch_open_lm_head(arch_model *m, const arch_source *src, lath_error *err);
+
 /* One matrix or vector by name with its shape checked: for modules outside an architecture's table (sentence-transformers Dense). */
 lath_status arch_bind_linear(const arch_source *src, const char *w_name, const char *bias_name, int64_t rows,
                              int64_t cols, nn_linear_w *out, lath_error *err);
 
-/* One row of a matrix [rows, cols] by name. */
-lath_status arch_bind_row(const arch_source *src, const char *name, int64_t row, int64_t rows, int64_t cols,
-                          weight *out, lath_error *err);
 /* A vector of n elements by name. */
 lath_status arch_bind_vec(const arch_source *src, const char *name, int64_t n, vec *out, lath_error *err);
 

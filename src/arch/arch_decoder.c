@@ -12,6 +12,7 @@
 #define N "layers.{}."
 const arch_weight_row decoder_rows[] = {
     ARCH_MAT(MODEL(embed), "embed_tokens.weight", ARCH_VOCAB, ARCH_D_MODEL),
+    ARCH_MAT(MODEL(lm_head), "lm_head.weight", ARCH_VOCAB, ARCH_D_MODEL, .head = true),
     ARCH_VEC(MODEL(final_norm.gamma), "norm.weight", ARCH_D_MODEL),
     ARCH_VEC(LAYER(attn_norm.gamma), N "input_layernorm.weight", ARCH_D_MODEL),
     ARCH_VEC(LAYER(ffn_norm.gamma), N "post_attention_layernorm.weight", ARCH_D_MODEL, .when = DECODER_PRE_ONLY),
@@ -72,6 +73,8 @@ lath_status decoder_parse(arch_model *m, const json_value *c, const char *name, 
     const char *key = json_present(json_get(c, activation_key)) ? activation_key : "hidden_act";
     TRY(arch_read_activation(m, c, name, key, NULL, &w->fn, err));
     TRY(json_get_bool(c, "is_causal", name, &causal, err));
+    TRY(json_get_bool(c, "tie_word_embeddings", name, &m->lm_head.tied, err));
+    m->lm_head.scale = 1;
     w->bidirectional = !causal;
     w->reach = -1;
     w->embed_scale = 1;

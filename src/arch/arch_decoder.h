@@ -18,10 +18,10 @@ enum {
     DECODER_PRE_ONLY = 32    /* the norm before the FFN is called post_attention_layernorm */
 };
 
-enum { DECODER_N_ROWS = 23 };
+enum { DECODER_N_ROWS = 24 };
 
-/* Sizes, activation and what else every family names alike, into m->dims and m->weights. head_dim and n_kv_heads default to
- * d_model / n_heads and n_heads. */
+/* Sizes, activation and what else every family names alike, into m->dims, m->lm_head and m->weights. head_dim and n_kv_heads default to
+ * d_model / n_heads and n_heads; m->lm_head.tied is what it is before. */
 lath_status decoder_parse(arch_model *m, const json_value *config, const char *name, const char *activation_key,
                           int64_t head_dim_default, lath_error *err);
 /* The parts of an arch_desc. */

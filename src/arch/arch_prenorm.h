@@ -21,6 +21,7 @@ enum { PRENORM_FULL, PRENORM_SLIDING, PRENORM_N_KINDS };
 
 typedef struct prenorm_model {
     weight embed;       /* [vocab, d_model] */
+    weight lm_head;     /* [vocab, d_model]; absent where tied */
     op_norm embed_norm; /* of the embeddings; absent for most */
     op_norm final_norm;
     op_norm_kind norm_kind;

@@ -72,6 +72,13 @@ typedef struct op_norm_args {
     view y; /* may be x */
 } op_norm_args;
 
+/* y = out fn(in x), element by element. */
+typedef struct op_map {
+    kern_fn fn;
+    float in, out; /* 1: none */
+    view x, y;     /* y may be x */
+} op_map;
+
 /* Angles of rotary embeddings: cosine[t][i] = scale cos(pos[t] inv_freq[i]), sine likewise, for i < n_pairs. The angle is
  * rounded to f32, as the reference implementation's is. */
 typedef struct op_rope_table {

@@ -9,7 +9,7 @@
 
 #include "backend/backend.h"
 
-enum { LANES = KERN_LANES, TASKS_PER_THREAD = 4, CHECK_ELEMENTS = 1 << 18 };
+enum { LANES = KERN_LANES, TASKS_PER_THREAD = 4, CHECK_ELEMENTS = 1 << 18 }; /* whole blocks */
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t n_panels(int64_t n_tok) { return ceil_div(n_tok, LANES); }
@@ -68,8 +68,7 @@ static void check_task(void *ctx, int64_t task, int32_t worker)
     const tensor *t = j->w->t;
     int64_t count = j->w->rows * j->w->cols, first = task * CHECK_ELEMENTS;
     int64_t n = count - first < CHECK_ELEMENTS ? count - first : CHECK_ELEMENTS;
-    int64_t at =
-        j->s->kern->first_nonfinite(t->type, (const char *)j->w->data + (size_t)first * dtype_size(t->type), n);
+    int64_t at = j->s->kern->first_nonfinite(t->type, (const char *)j->w->data + dtype_bytes(t->type, first), n);
     if (at < 0) return;
     int_fast64_t seen = atomic_load(&j->bad);
     while (first + at < seen && !atomic_compare_exchange_weak(&j->bad, &seen, first + at)) {
@@ -122,7 +121,7 @@ static lath_status nonfinite_row(const stream *s, const op_gather *a)
 {
     for (int32_t i = 0; i < a->n_sources; i++) {
         const weight *w = a->sources[i].table;
-        size_t row_bytes = (size_t)w->cols * dtype_size(w->t->type);
+        size_t row_bytes = dtype_bytes(w->t->type, w->cols);
         for (int64_t t = 0; t < a->y.n_tok; t++) {
             int64_t row = a->sources[i].index[t],
                     at = s->kern->first_nonfinite(w->t->type, (const char *)w->data + (size_t)row * row_bytes, w->cols);
@@ -166,7 +165,7 @@ static void linear_task(void *ctx, int64_t task, int32_t worker)
     kern_linear_args k = {
         .w = part->w->data,
         .type = part->w->t->type,
-        .w_stride = j->x.d * (int64_t)dtype_size(part->w->t->type),
+        .w_stride = (int64_t)dtype_bytes(part->w->t->type, j->x.d),
         .bias = part->bias.data,
         .x = j->x.data,
         .x_stride = j->x.stride,
@@ -239,6 +238,39 @@ static lath_status cpu_norm(stream *s, const op_norm_args *a)
     assert(!a->sum || a->sum->stride == a->x.stride);
     norm_job j = {s, a};
     pool_run(s->pool, norm_task, &j, n_panels(a->x.n_tok));
+    return LATH_OK;
+}
+
+typedef struct map_job {
+    const stream *s;
+    const op_map *a;
+} map_job;
+
+static void scale_panel(float by, int64_t n, const float *x, float *y)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = by * x[i];
+}
+
+static void map_task(void *ctx, int64_t p, int32_t worker)
+{
+    (void)worker;
+    const map_job *j = ctx;
+    const op_map *a = j->a;
+    const int64_t n = a->y.d * LANES;
+    float *y = a->y.data + p * a->y.stride;
+    const float *x = a->x.data + p * a->x.stride;
+    if (a->in != 1) {
+        scale_panel(a->in, n, x, y);
+        x = y;
+    }
+    if (a->fn != KERN_FN_NONE || x != y) j->s->kern->map(a->fn, (size_t)n, x, y);
+    if (a->out != 1) scale_panel(a->out, n, y, y);
+}
+
+static lath_status cpu_map(stream *s, const op_map *a)
+{
+    map_job j = {s, a};
+    pool_run(s->pool, map_task, &j, n_panels(a->y.n_tok));
     return LATH_OK;
 }
 

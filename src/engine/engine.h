@@ -90,8 +90,9 @@ struct lath_model {
     arch_labels labels;     /* of a cross-encoder */
     arch_head head; /* what scores, when head_error.status is LATH_OK: else why there is none, for whoever wants it */
     lath_error head_error;
-    bool judges;      /* pairs are put to it as judge.h has it */
-    bool sends_types; /* its tokenizer gives token types to the model */
+    lath_error lm_head_error; /* of a MODEL_GENERATOR: why arch.lm_head.w is NULL */
+    bool judges;              /* pairs are put to it as judge.h has it */
+    bool sends_types;         /* its tokenizer gives token types to the model */
     st_config st;
     inference_config inference;
     lath_tokenizer tokenizer;

@@ -47,7 +47,7 @@ static lath_status open_language_model(lath_model *m, const model_config *c, lat
         return err_set(err, LATH_ERR_UNSUPPORTED,
                        "%s: its chat template is another than Qwen3-Reranker's, and not supported", m->path);
     TRY(score_tokens(m, ids, &n, err));
-    return arch_head_open_tokens(&m->arch, c->json, c->path, &c->src, ids, n, &m->head, err);
+    return arch_head_open_tokens(&m->arch, c->path, ids, n, &m->head, err);
 }
 
 lath_status model_open_head(lath_model *m, const model_config *c, lath_error *err)
@@ -62,13 +62,16 @@ lath_status model_open_head(lath_model *m, const model_config *c, lath_error *er
     TRY(st_sends_types(&m->mem, m->st.encoder_dir, c->type, &m->sends_types, err));
     TRY(st_config_activation(c->json, c->path, &m->st, err));
     err_clear(&m->head_error);
+    err_clear(&m->lm_head_error);
     if (arch_class_scores(name)) {
         m->kind = MODEL_CROSS_ENCODER;
         TRY(arch_labels_load(&m->mem, c->json, c->path, &m->labels, err));
         st = open_classifier(m, c, &m->head_error);
     } else if (m->st.n_score_ids > 0 || (arch_class_generates(name) && !m->st.has_pooling)) {
         m->kind = MODEL_GENERATOR;
-        st = open_language_model(m, c, &m->head_error);
+        st = arch_open_lm_head(&m->arch, &c->src, &m->lm_head_error);
+        if (st == LATH_OK) st = open_language_model(m, c, &m->head_error);
+        if (m->lm_head_error.status != LATH_OK) m->head_error = m->lm_head_error;
     }
     if (st != LATH_ERR_NOMEM) return LATH_OK;
     if (err) *err = m->head_error;

@@ -51,7 +51,7 @@ typedef enum kern_fn {
  * The sum starts from the bias (0 without) and adds k = 0, 1, 2... in turn. */
 typedef struct kern_linear_args {
     const void *w;     /* [rows, k] row-major */
-    dtype type;        /* one that dtype_is_weight */
+    dtype type;        /* one that dtype_is_weight; of blocks, k is a whole number */
     int64_t w_stride;  /* bytes from row to row */
     const float *bias; /* [rows] or NULL */
     const float *x;    /* panels [k][16] */
@@ -146,7 +146,7 @@ static inline size_t kern_attention_row_floats(int64_t n_keys, int64_t head_dim)
  * in order. One panel. */
 typedef struct kern_gather_source {
     const void *table;    /* [rows, d] row-major, any alignment */
-    dtype type;           /* one that dtype_is_weight */
+    dtype type;           /* one that dtype_is_weight; of blocks, d is a whole number */
     const int32_t *index; /* [n_lanes], in range (the caller checks) */
 } kern_gather_source;
 typedef struct kern_gather_args {
@@ -205,7 +205,8 @@ typedef struct kern_dot_rows_i8_args {
 } kern_dot_rows_i8_args;
 
 /* l2_normalize: x [d][16] of one panel, each of the first `lanes` lanes divided by max(its L2 norm, 1e-12).
- * first_nonfinite: index of the first NaN or infinity of n elements (of a dtype_is_weight, any alignment), or -1.
+ * first_nonfinite: index of the first NaN or infinity of n numbers (of a dtype_is_weight, any alignment), or -1. Of blocks the scales are looked
+ * at (quant.h), and the index is that of a block's first number.
  * map: y[i] = fn(x[i]); y may be x.
  * glu: y[i] = fn(gate[i]) * up[i] (Dauphin et al. 2017, Shazeer 2020); y may be gate or up. 32-byte aligned. */
 

@@ -233,14 +233,14 @@ static lath_status take_shape(reader *r, gguf_tensor *t)
     }
     uint64_t id = 0;
     TRY(take(r, 4, &id));
-    if (!quant_find((uint32_t)id, &t->type))
+    if (!dtype_of_gguf((uint32_t)id, &t->type))
         return err_set(r->err, LATH_ERR_UNSUPPORTED, "%s: tensor \"%.200s\": element type %llu is not supported",
                        r->path, t->name, (unsigned long long)id);
-    if (t->dim[0] % quant_numbers(t->type) != 0)
+    if (t->dim[0] % dtype_block_numbers(t->type) != 0)
         return err_set(r->err, LATH_ERR_FORMAT,
                        "%s: tensor \"%.200s\": rows of %llu numbers are no whole number of %s blocks (%zu)", r->path,
-                       t->name, (unsigned long long)t->dim[0], quant_name(t->type), quant_numbers(t->type));
-    if (!quant_row_bytes(t->type, t->dim[0], &t->bytes) || !size_mul(t->bytes, rows, &t->bytes))
+                       t->name, (unsigned long long)t->dim[0], dtype_name(t->type), dtype_block_numbers(t->type));
+    if (!dtype_row_bytes(t->type, t->dim[0], &t->bytes) || !size_mul(t->bytes, rows, &t->bytes))
         return bad(r, "the shape overflows");
     return LATH_OK;
 }

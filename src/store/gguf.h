@@ -13,7 +13,7 @@
 #define LATH_STORE_GGUF_H
 
 #include "base/file.h"
-#include "tensor/quant.h"
+#include "tensor/dtype.h"
 
 enum {
     GGUF_MAX_RANK = 4,
@@ -64,7 +64,7 @@ typedef struct gguf_value {
 
 typedef struct gguf_tensor {
     const char *name; /* terminated */
-    quant_type type;
+    dtype type;
     int32_t rank;
     uint64_t dim[GGUF_MAX_RANK]; /* as in the file: the row length first; 1 from rank on */
     const uint8_t *data;

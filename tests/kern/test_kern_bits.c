@@ -30,7 +30,7 @@ static void product_run(const product *m, const float *x, float *y, int64_t n0, 
 {
     m->t->linear(&(kern_linear_args){.w = m->w,
                                      .type = m->type,
-                                     .w_stride = m->k * (int64_t)dtype_size(m->type),
+                                     .w_stride = (int64_t)dtype_bytes(m->type, m->k),
                                      .bias = m->bias,
                                      .x = x,
                                      .x_stride = m->k * 16,
@@ -83,7 +83,13 @@ static void linear_bits(const kern_table *t, dtype type, int64_t k, int64_t rows
 
 static void run_linear(const kern_table *t)
 {
-    for (int type = DTYPE_F32; type <= DTYPE_F8_E5M2; type++) {
+    for (int type = 0; type < DTYPE_COUNT; type++) {
+        if (!dtype_is_weight((dtype)type)) continue;
+        if (dtype_is_block((dtype)type)) {
+            linear_bits(t, (dtype)type, 256, 29, 45, KERN_FN_NONE);
+            linear_bits(t, (dtype)type, 768, 13, 70, KERN_FN_SILU);
+            continue;
+        }
         linear_bits(t, (dtype)type, 37, 29, 45, KERN_FN_NONE);
         linear_bits(t, (dtype)type, 384, 40, 37, KERN_FN_GELU);
         linear_bits(t, (dtype)type, 700, 23, 70, KERN_FN_TANH);

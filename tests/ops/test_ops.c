@@ -52,7 +52,7 @@ static float *rnd_floats(env *e, int64_t n, float scale)
 static tensor *make_tensor(env *e, const char *name, dtype type, int64_t rows, int64_t cols, float *values)
 {
     tensor *t = arena_zero(&e->mem, sizeof(*t));
-    size_t size = dtype_size(type), n = (size_t)(rows * cols);
+    size_t size = dtype_block_bytes(type), n = (size_t)(rows * cols);
     unsigned char *bytes = arena_bytes(&e->mem, n * size + 1, 64);
     assert_true(t && bytes);
     bytes++;
@@ -358,6 +358,25 @@ static void case_copy(env *e, const shape *s)
     }
 }
 
+/* Every function between two factors, in place and not, into a slice. */
+static void case_map(env *e, const shape *s)
+{
+    static const float factors[][2] = {{1, 1}, {0.25f, 1}, {1, -3}, {0.02f, 50}};
+    for (int i = 0; i < KERN_FN_COUNT * 4; i++) {
+        float *rows;
+        view x = rnd_view(e, s->n_tok, s->d, 3, &rows), wide = make_view(e, s->n_tok, s->d + 3),
+             y = i % 3 ? x : e->ops->slice(wide, 2, s->d);
+        const float in = factors[i % 4][0], out = factors[i % 4][1];
+        const op_map a = {(kern_fn)(i / 4), in, out, x, y};
+        assert_ok(e->ops->map(&e->s, &a), e->err);
+        const float *got = get(e, y);
+        for (int64_t k = 0; k < s->n_tok * s->d; k++) {
+            const double want = (double)out * function(a.fn, (double)in * (double)rows[k]);
+            close_to("map", got[k], want, 1e-6 * fabs(want) + 4e-7 * fabs((double)out));
+        }
+    }
+}
+
 /* gate and up are slices of one view, as a gated FFN has them. */
 static void case_glu(env *e, const shape *s)
 {
@@ -589,6 +608,7 @@ static const struct {
     {"linear", case_linear},
     {"norm", case_norms},
     {"copy", case_copy},
+    {"map", case_map},
     {"glu", case_glu},
     {"rope_table", case_rope_table},
     {"rope", case_rope},
@@ -718,7 +738,7 @@ static void set_element(tensor *t, int64_t i, uint32_t f32_bits)
     if (t->type == DTYPE_F8_E5M2 && f32_bits)
         half = f32_bits == 0x7F800000 ? 0x7C : f32_bits == 0xFF800000 ? 0xFC : 0x7D;
     if (t->type == DTYPE_F8_E4M3 && f32_bits) half = f32_bits >> 31 ? 0xFF : 0x7F;
-    if (dtype_size(t->type) == 1)
+    if (dtype_block_bytes(t->type) == 1)
         memcpy((char *)t->data + i, &half, 1);
     else if (t->type == DTYPE_F32)
         memcpy((char *)t->data + 4 * i, &f32_bits, 4);
@@ -763,6 +783,69 @@ static void test_finite_matrix(void **state)
                 env_close(&e);
             }
         }
+    }
+}
+
+/* Weights of blocks: product and rows are those of the decoded numbers; a scale that is not finite is refused with the place of its block. */
+static void test_blocks(void **state)
+{
+    enum { ROWS = 21, COLS = 512, TOK = 5 };
+    env e;
+    kern_table kern;
+    (void)state;
+    kern_table_init(&kern, KERN_ISA_AMX);
+    for (int type = 0; type < DTYPE_COUNT; type++) {
+        if (!dtype_is_block((dtype)type)) continue;
+        env_open(&e, backend_cpu(), &kern, 1 + type % 3);
+        size_t row_bytes;
+        assert_true(dtype_row_bytes((dtype)type, COLS, &row_bytes));
+        unsigned char *bytes = arena_zero(&e.mem, ROWS * row_bytes); /* scales 0 but for one block of each row */
+        float *w = rnd_floats(&e, ROWS * COLS, 0), *rows, *y = rnd_floats(&e, TOK * ROWS, 0);
+        assert_non_null(bytes);
+        for (int i = 0; i < ROWS; i++) {
+            unsigned char *b = bytes + (size_t)i * row_bytes;
+            for (size_t k = 0; k < dtype_block_bytes((dtype)type); k++)
+                b[k] = (unsigned char)(i * 31 + (int)k * 7) & 0x3f;
+        }
+        dtype_to_f32((dtype)type, bytes, ROWS * COLS, w);
+        const tensor t = {.name = "blk.0.up",
+                          .type = (dtype)type,
+                          .rank = 2,
+                          .dim = {ROWS, COLS},
+                          .count = ROWS * COLS,
+                          .data = bytes,
+                          .bytes = ROWS * row_bytes};
+        weight whole, part;
+        weight_init(&whole, &t, "m.gguf", 0, ROWS, COLS);
+        weight_init(&part, &t, "m.gguf", 4, ROWS - 4, COLS);
+        view x = rnd_view(&e, TOK, COLS, 1, &rows);
+        op_linear parts[] = {{&whole, {0}, KERN_FN_NONE, make_view(&e, TOK, ROWS)},
+                             {&part, {0}, KERN_FN_NONE, make_view(&e, TOK, ROWS - 4)}};
+        assert_ok(e.ops->linear(&e.s, x, parts, 2), e.err);
+        for (int p = 0; p < 2; p++) {
+            const int64_t first = p ? 4 : 0, n = ROWS - first;
+            assert_ok(e.ops->read_rows(&e.s, parts[p].y, 0, TOK, y), e.err);
+            for (int64_t i = 0; i < TOK * n; i++) {
+                double sum = 0, scale = 0;
+                for (int64_t k = 0; k < COLS; k++) {
+                    const double term = (double)rows[i / n * COLS + k] * (double)w[(first + i % n) * COLS + k];
+                    sum += term, scale += fabs(term);
+                }
+                assert_true(fabs((double)y[i] - sum) <= 1e-5 * scale);
+            }
+        }
+        int32_t *ids = rising(&e, TOK);
+        for (int i = 0; i < TOK; i++) ids[i] = (i * 7) % ROWS;
+        const op_gather_source source = {&whole, ids};
+        const op_gather g = {&source, 1, 1.0f, x};
+        assert_ok(e.ops->gather(&e.s, &g), e.err);
+        assert_ok(e.ops->read_rows(&e.s, x, 0, TOK, rows), e.err);
+        for (int i = 0; i < TOK; i++) assert_memory_equal(rows + i * COLS, w + ids[i] * COLS, COLS * sizeof(float));
+        memset(bytes + 20 * row_bytes + row_bytes / 2, 0xff, row_bytes / 2); /* row 20, its second half */
+        weight_init(&whole, &t, "m.gguf", 0, ROWS, COLS);
+        assert_int_equal(e.ops->linear(&e.s, x, parts, 2), LATH_ERR_FORMAT);
+        assert_string_equal(e.err.msg, "m.gguf: tensor \"blk.0.up\": element [20,256] is not finite");
+        env_close(&e);
     }
 }
 
@@ -829,14 +912,20 @@ static void test_vec(void **state)
         .name = "g", .type = DTYPE_F32, .rank = 1, .dim = {4}, .count = 4, .data = plain, .bytes = 16};
     assert_ok(vec_init(&v, &e.mem, &aligned, "w", 0, aligned.count, &e.err), e.err);
     assert_ptr_equal(v.data, plain); /* the map itself */
+    unsigned char block[34] = {0, 0x3c, 1, 2, 3}; /* scale 1 */
+    const tensor blocks = {.name = "b", .type = DTYPE_Q8_0, .rank = 1, .dim = {32}, .count = 32, .data = block};
+    assert_ok(vec_init(&v, &e.mem, &blocks, "w", 0, 32, &e.err), e.err);
+    assert_true(v.data[0] == 1.0f && v.data[2] == 3.0f && v.data[3] == 0.0f);
+    assert_int_equal(vec_init(&v, &e.mem, &blocks, "w", 16, 16, &e.err), LATH_ERR_UNSUPPORTED);
+    assert_string_equal(e.err.msg, "w: tensor \"b\": a vector that begins or ends inside a Q8_0 block");
     env_close(&e);
 }
 
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table_is_full), cmocka_unit_test(test_cases), cmocka_unit_test(test_finite_matrix),
-        cmocka_unit_test(test_finite_rows),   cmocka_unit_test(test_vec),
+        cmocka_unit_test(test_table_is_full), cmocka_unit_test(test_cases),  cmocka_unit_test(test_finite_matrix),
+        cmocka_unit_test(test_finite_rows),   cmocka_unit_test(test_blocks), cmocka_unit_test(test_vec),
     };
     return TEST_RUN(tests);
 }

@@ -16,7 +16,7 @@
  *
  * A last panel of up to 8 lanes takes 6 rows x 8 lanes: six chains of FMAs do not fill the ports, but for so few
  * tokens the weights' way from memory takes longer (and twelve streams whose distance is a multiple of 4 KB share one
- * set of the 8-way L1). f16, bf16 and f8 rows become f32 in scratch, a chunk of k at a time; sums then go on in y, which
+ * set of the 8-way L1). Rows of other types than f32 become f32 in scratch, a chunk of k at a time; sums then go on in y, which
  * changes no bit: f32 in memory is what the register held. Bias starts a sum, the activation ends it. */
 #include "kern/avx2/kern_avx2.h"
 #include "kern/avx2/kern_avx2_math.h"
@@ -98,7 +98,7 @@ static void rows_to_f32(dtype type, const unsigned char *w, int64_t w_stride, in
         case DTYPE_F8_E5M2: i = eights_to_f32(DTYPE_F8_E5M2, 1, w, kn, to); break;
         default: break;
         }
-        dtype_to_f32(type, w + (int64_t)dtype_size(type) * i, (size_t)(kn - i), to + i);
+        dtype_to_f32(type, w + dtype_bytes(type, i), (size_t)(kn - i), to + i);
     }
 }
 
@@ -128,9 +128,10 @@ static void block_chunk(const kern_linear_args *a, const panel_group *g, tile_jo
 static void block_rows(const kern_linear_args *a, const panel_group *g, int64_t n, int64_t gap, int rows)
 {
     const unsigned char *w = (const unsigned char *)a->w + n * a->w_stride;
-    const int64_t size = (int64_t)dtype_size(a->type), chunk = a->type == DTYPE_F32 ? a->k : KERN_AVX2_CHUNK;
+    const int64_t chunk = a->type == DTYPE_F32 ? a->k : KERN_AVX2_CHUNK;
     tile_job j = {.sum_stride = gap * KERN_LANES, .bias_stride = gap, .start = a->bias ? START_BIAS : START_ZERO};
     j.bias = a->bias ? a->bias + n : NULL;
+    const int64_t line = (int64_t)(TILE_LINE_STEPS * dtype_block_bytes(a->type) / dtype_block_numbers(a->type));
     int64_t k0 = 0;
     do { /* once even for k = 0, which is the bias alone */
         j.k = a->k - k0 < chunk ? a->k - k0 : chunk;
@@ -139,11 +140,10 @@ static void block_rows(const kern_linear_args *a, const panel_group *g, int64_t 
             j.w_stride = gap * a->w_stride;
             j.ahead = (tile_ahead){w + AHEAD_F32, j.w_stride, 64};
         } else {
-            rows_to_f32(a->type, w + size * k0, gap * a->w_stride, rows, j.k, a->scratch);
+            rows_to_f32(a->type, w + dtype_bytes(a->type, k0), gap * a->w_stride, rows, j.k, a->scratch);
             j.w = (const unsigned char *)a->scratch;
             j.w_stride = KERN_AVX2_CHUNK * (int64_t)sizeof(float);
-            j.ahead =
-                (tile_ahead){w + size * (k0 + j.k), gap * a->w_stride, TILE_LINE_STEPS * size}; /* the next chunk */
+            j.ahead = (tile_ahead){w + dtype_bytes(a->type, k0 + j.k), gap * a->w_stride, line}; /* the next chunk */
         }
         j.to_stride = k0 + j.k >= a->k && a->fn != KERN_FN_NONE ? KERN_LANES : gap * KERN_LANES;
         block_chunk(a, g, &j, n, gap, rows, k0);

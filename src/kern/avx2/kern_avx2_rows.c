@@ -4,6 +4,7 @@
  * A panel is the transpose of 16 rows: 8 x 8 blocks are turned in registers. */
 #include "kern/avx2/kern_avx2.h"
 #include "kern/avx2/kern_avx2_math.h"
+#include "kern/ref/kern_ref.h"
 
 /* r[i][j] and r[j][i] change places. */
 VEC_INLINE void transpose8(__m256 r[8])
@@ -28,7 +29,7 @@ VEC_INLINE void transpose8(__m256 r[8])
 
 static const unsigned char *source_row(const kern_gather_source *s, int32_t lane, int64_t d)
 {
-    return (const unsigned char *)s->table + (size_t)s->index[lane] * (size_t)d * dtype_size(s->type);
+    return (const unsigned char *)s->table + (size_t)s->index[lane] * dtype_bytes(s->type, d);
 }
 
 /* Features f0 <= f < d one by one: what is left behind the blocks of eight. */
@@ -39,7 +40,7 @@ static void gather_rest(const kern_gather_args *a, int32_t lane, int64_t f0)
         for (int32_t s = 0; s < a->n_sources && lane < a->n_lanes; s++) {
             const kern_gather_source *src = &a->sources[s];
             float v;
-            dtype_to_f32(src->type, source_row(src, lane, a->d) + (size_t)f * dtype_size(src->type), 1, &v);
+            dtype_to_f32(src->type, source_row(src, lane, a->d) + dtype_bytes(src->type, f), 1, &v);
             sum = s ? sum + v : v;
         }
         a->y[f * KERN_LANES + lane] = sum * a->scale;
@@ -48,6 +49,11 @@ static void gather_rest(const kern_gather_args *a, int32_t lane, int64_t f0)
 
 void kern_avx2_gather(const kern_gather_args *a)
 {
+    for (int32_t s = 0; s < a->n_sources; s++) {
+        if (!dtype_is_block(a->sources[s].type)) continue;
+        kern_ref_gather(a);
+        return;
+    }
     const int64_t blocks = a->d / 8 * 8;
     const __m256 scale = _mm256_set1_ps(a->scale); /* a product with 1 changes no bit */
     for (int32_t lane0 = 0; lane0 < KERN_LANES; lane0 += 8) {
@@ -57,8 +63,7 @@ void kern_avx2_gather(const kern_gather_args *a)
                 r[i] = _mm256_setzero_ps();
                 for (int32_t s = 0; s < a->n_sources && lane0 + i < a->n_lanes; s++) {
                     const kern_gather_source *src = &a->sources[s];
-                    const __m256 v =
-                        vec_load(src->type, source_row(src, lane0 + i, a->d) + (size_t)f * dtype_size(src->type));
+                    const __m256 v = vec_load(src->type, source_row(src, lane0 + i, a->d) + dtype_bytes(src->type, f));
                     r[i] = s ? _mm256_add_ps(r[i], v) : v;
                 }
             }
@@ -198,7 +203,8 @@ static size_t leading_finite(dtype type, const unsigned char *p, size_t bytes)
 int64_t kern_avx2_first_nonfinite(dtype type, const void *x, int64_t n)
 {
     const unsigned char *p = x;
-    const int64_t size = (int64_t)dtype_size(type);
+    if (dtype_is_block(type)) return kern_ref_first_nonfinite(type, x, n);
+    const int64_t size = (int64_t)dtype_block_bytes(type);
     for (int64_t i = (int64_t)leading_finite(type, p, (size_t)(n * size)) / size; i < n; i++) {
         float v;
         dtype_to_f32(type, p + i * size, 1, &v);

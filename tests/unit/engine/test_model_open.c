@@ -235,7 +235,7 @@ static const broken weight_cases[] = {
      {{HEADER, 0, "\"embeddings.LayerNorm.bias\":{\"dtype\":\"F32\"",
        "\"embeddings.LayerNorm.bias\":{\"dtype\":\"I32\""}},
      LATH_ERR_FORMAT,
-     {W "tensor \"embeddings.LayerNorm.bias\": dtype I32, want F32, F16, BF16, F8_E4M3 or F8_E5M2"}},
+     {W "tensor \"embeddings.LayerNorm.bias\": dtype I32 is no type of weights"}},
     {"unknown dtype",
      {{HEADER, 0, "\"embeddings.LayerNorm.bias\":{\"dtype\":\"F32\"",
        "\"embeddings.LayerNorm.bias\":{\"dtype\":\"Q4\""}},
