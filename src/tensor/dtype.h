@@ -38,6 +38,8 @@ bool dtype_is_weight(dtype t);
 bool dtype_parse(const char *name, size_t n, dtype *out);
 /* By its id in a GGUF file; false when unknown. */
 bool dtype_of_gguf(uint32_t id, dtype *out);
+/* Its id in a GGUF file; -1: such files do not have it. */
+int dtype_gguf_id(dtype t);
 
 /* IEEE binary16 and bfloat16 bits to f32: exact, subnormals, infinities and NaN included. */
 float half_to_f32(uint16_t bits);

@@ -106,16 +106,16 @@ static bool all_finite(const float *x, size_t n)
 }
 
 /* Types of single numbers; a rounded one that is infinite was too large. */
-static bool put_floats(quant_type t, const float *x, size_t n, uint8_t *b)
+static bool put_floats(dtype t, const float *x, size_t n, uint8_t *b)
 {
     bool fits = true;
-    if (t == QUANT_F32) {
+    if (t == DTYPE_F32) {
         memcpy(b, x, n * sizeof(float));
         return true;
     }
     for (size_t i = 0; i < n; i++) {
-        const uint16_t v = t == QUANT_F16 ? half_from_f32(x[i]) : bf16_from_f32(x[i]);
-        fits &= (v & 0x7fffu) < (t == QUANT_F16 ? 0x7c00u : 0x7f80u);
+        const uint16_t v = t == DTYPE_F16 ? half_from_f32(x[i]) : bf16_from_f32(x[i]);
+        fits &= (v & 0x7fffu) < (t == DTYPE_F16 ? 0x7c00u : 0x7f80u);
         b[2 * i] = (uint8_t)v;
         b[2 * i + 1] = (uint8_t)(v >> 8);
     }
@@ -124,29 +124,26 @@ static bool put_floats(quant_type t, const float *x, size_t n, uint8_t *b)
 
 typedef bool (*block_encoder)(const float *x, uint8_t *b);
 
-static block_encoder encoder_of(quant_type t)
+static block_encoder encoder_of(dtype t)
 {
     switch (t) {
-    case QUANT_Q4_0: return put_q4_0;
-    case QUANT_Q4_1: return put_q4_1;
-    case QUANT_Q5_0: return put_q5_0;
-    case QUANT_Q5_1: return put_q5_1;
-    case QUANT_Q8_0: return put_q8_0;
-    case QUANT_Q4_K: return quant_put_q4_k;
-    case QUANT_Q6_K: return quant_put_q6_k;
+    case DTYPE_Q4_0: return put_q4_0;
+    case DTYPE_Q4_1: return put_q4_1;
+    case DTYPE_Q5_0: return put_q5_0;
+    case DTYPE_Q5_1: return put_q5_1;
+    case DTYPE_Q8_0: return put_q8_0;
+    case DTYPE_Q4_K: return quant_put_q4_k;
+    case DTYPE_Q6_K: return quant_put_q6_k;
     default: return NULL;
     }
 }
 
-bool quant_can_encode(quant_type t)
-{
-    return t == QUANT_F32 || t == QUANT_F16 || t == QUANT_BF16 || encoder_of(t) != NULL;
-}
+bool quant_can_encode(dtype t) { return t == DTYPE_F32 || t == DTYPE_F16 || t == DTYPE_BF16 || encoder_of(t) != NULL; }
 
-bool quant_encode(quant_type t, const float *x, size_t n_blocks, void *dst)
+bool quant_encode(dtype t, const float *x, size_t n_blocks, void *dst)
 {
     uint8_t *b = dst;
-    const size_t numbers = quant_numbers(t), bytes = quant_bytes(t);
+    const size_t numbers = dtype_block_numbers(t), bytes = dtype_block_bytes(t);
     const block_encoder encode = encoder_of(t);
     if (!quant_can_encode(t) || !all_finite(x, n_blocks * numbers)) return false;
     if (!encode) return put_floats(t, x, n_blocks, b);

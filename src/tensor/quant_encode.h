@@ -7,12 +7,12 @@
 #ifndef LATH_TENSOR_QUANT_ENCODE_H
 #define LATH_TENSOR_QUANT_ENCODE_H
 
-#include "tensor/quant.h"
+#include "tensor/dtype.h"
 
 /* F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q6_K. */
-bool quant_can_encode(quant_type t);
-/* x: [n_blocks * quant_numbers(t)] to n_blocks blocks at dst (any alignment). False when a number is not finite or larger than the type
+bool quant_can_encode(dtype t);
+/* x: [n_blocks * dtype_block_numbers(t)] to n_blocks blocks at dst (any alignment). False when a number is not finite or larger than the type
  * can say: then the blocks mean nothing. */
-bool quant_encode(quant_type t, const float *x, size_t n_blocks, void *dst);
+bool quant_encode(dtype t, const float *x, size_t n_blocks, void *dst);
 
 #endif

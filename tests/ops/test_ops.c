@@ -911,7 +911,7 @@ static void test_vec(void **state)
     const tensor aligned = {
         .name = "g", .type = DTYPE_F32, .rank = 1, .dim = {4}, .count = 4, .data = plain, .bytes = 16};
     assert_ok(vec_init(&v, &e.mem, &aligned, "w", 0, aligned.count, &e.err), e.err);
-    assert_ptr_equal(v.data, plain); /* the map itself */
+    assert_ptr_equal(v.data, plain);              /* the map itself */
     unsigned char block[34] = {0, 0x3c, 1, 2, 3}; /* scale 1 */
     const tensor blocks = {.name = "b", .type = DTYPE_Q8_0, .rank = 1, .dim = {32}, .count = 32, .data = block};
     assert_ok(vec_init(&v, &e.mem, &blocks, "w", 0, 32, &e.err), e.err);
