@@ -18,6 +18,16 @@ static const struct {
 #undef ARCH
 };
 
+op_limits arch_limits(const arch_model *m, int64_t n_tok, int64_t n_keys)
+{
+    const arch_dims *d = &m->dims;
+    op_limits o = {.n_tok = n_tok, .n_keys = n_keys, .head_dim = d->head_dim, .d = d->n_heads * d->head_dim};
+    if (o.d < d->d_model) o.d = d->d_model;
+    if (o.d < d->d_ff) o.d = d->d_ff;
+    if (o.d < d->d_embed) o.d = d->d_embed;
+    return o;
+}
+
 const arch_desc *arch_find(const char *model_type)
 {
     for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {

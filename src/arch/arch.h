@@ -93,8 +93,11 @@ typedef struct arch_desc {
     lath_status (*finish)(arch_model *m, lath_error *err);
     /* Floats of activations that a batch of n_tok tokens needs. */
     size_t (*state_floats)(const arch_model *m, const backend_ops *ops, int64_t n_tok);
-    /* Hidden state of the last layer, [n_tok, d_model], in `state` (zeroed once). */
+    /* Hidden state of the last layer, [n_tok, d_model], in `state` (zeroed once). With f->kv the batch goes on behind what it keeps. */
     lath_status (*forward)(arch_model *m, const fwd *f, float *state, view *out);
+    /* How many positions a token of the layer sees, itself included; 0: all before it. NULL: a forward without f->kv. LATH_ERR_UNSUPPORTED: the
+     * model looks ahead, too. */
+    lath_status (*window)(const arch_model *m, int32_t layer, int64_t *out, lath_error *err);
 } arch_desc;
 
 /* What a language model makes of its last hidden state: logits = softcap(scale h W^T), softcap(x) = c tanh(x / c). */
@@ -114,6 +117,9 @@ struct arch_model {
     void *weights;        /* the family's struct */
     void *layers;         /* [n_layers] of the family's layer struct */
 };
+
+/* What scratch has to be large enough for, for batches of n_tok tokens that see n_keys. */
+op_limits arch_limits(const arch_model *m, int64_t n_tok, int64_t n_keys);
 
 /* By config.json's model_type; NULL when lath has none. */
 const arch_desc *arch_find(const char *model_type);

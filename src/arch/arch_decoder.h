@@ -32,7 +32,8 @@ extern const char *const decoder_prefixes[];
     {                                                                                                       \
         .name = (type), .prefixes = decoder_prefixes, .parse = (parse_function), .rows = decoder_rows,      \
         .n_rows = DECODER_N_ROWS, .model_size = sizeof(prenorm_model), .layer_size = sizeof(prenorm_layer), \
-        .finish = prenorm_finish, .state_floats = prenorm_state_floats, .forward = prenorm_forward          \
+        .finish = prenorm_finish, .state_floats = prenorm_state_floats, .forward = prenorm_forward,         \
+        .window = prenorm_window                                                                            \
     }
 
 #endif

@@ -170,12 +170,23 @@ static lath_status add_block(const fwd *f, const op_norm *post, const op_norm *n
 static lath_status block(prenorm_model *w, prenorm_layer *l, const op_norm *next, const fwd *f, int32_t i,
                          const prenorm_state *s, view in)
 {
-    TRY(nn_attention(f, &l->attn, &s->kinds[w->kinds[i]], in, s->qkv, s->ctx, s->delta));
+    nn_attention_args a = s->kinds[w->kinds[i]];
+    a.kv = f->kv ? &f->kv[i] : NULL;
+    TRY(nn_attention(f, &l->attn, &a, in, s->qkv, s->ctx, s->delta));
     TRY(add_block(f, &l->attn_post_norm, &l->ffn_norm, TRACE_ATTN_OUT, i, s));
     TRY(trace_emit(f, TRACE_ATTN_NORM, i, s->h));
     TRY(ffn_forward(&w->ffn.base, f, i, s->h, s->hidden, s->delta));
     TRY(add_block(f, &l->ffn_post_norm, next, TRACE_FFN_OUT, i, s));
     return trace_emit(f, TRACE_RESIDUAL, i, s->x);
+}
+
+lath_status prenorm_window(const arch_model *m, int32_t layer, int64_t *out, lath_error *err)
+{
+    const prenorm_model *w = m->weights;
+    if (w->bidirectional)
+        return err_set(err, LATH_ERR_UNSUPPORTED, "a %s model that looks both ways does not generate", m->desc->name);
+    *out = w->kinds[layer] == PRENORM_SLIDING ? w->reach + 1 : 0;
+    return LATH_OK;
 }
 
 lath_status prenorm_forward(arch_model *m, const fwd *f, float *state, view *out)

@@ -97,6 +97,7 @@ struct lath_model {
     inference_config inference;
     lath_tokenizer tokenizer;
     int32_t max_tokens;
+    bool integer; /* steps may multiply block weights with 8-bit activations */
     int64_t d_pooled, d_embedding; /* after pooling; after all steps */
     bool normalized;
 };

@@ -152,6 +152,7 @@ lath_status lath_model_open(lath_runtime *rt, const char *path, const lath_model
     lath_model *m = alloc_zero(&rt->alloc, sizeof(*m));
     if (!m) return err_nomem(err, sizeof(*m));
     m->rt = rt;
+    m->integer = opts->precision == LATH_PRECISION_AUTO;
     arena_init(&m->mem, &rt->alloc);
     pthread_mutex_init(&m->listing, NULL);
     lath_status st = open_all(m, path, opts, err);

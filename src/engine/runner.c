@@ -45,7 +45,8 @@ static lath_status block_parts(const lath_model *m, const stream *s, int64_t wid
 {
     parts[PART_STATE] = m->arch.desc->state_floats(&m->arch, s->ops, n_tok);
     parts[PART_ROWS_A] = parts[PART_ROWS_B] = s->ops->view_floats(n_seq, widest);
-    parts[PART_SCRATCH] = s->ops->scratch_floats(s, n_tok > n_seq ? n_tok : n_seq);
+    const op_limits limits = arch_limits(&m->arch, n_tok > n_seq ? n_tok : n_seq, n_tok);
+    parts[PART_SCRATCH] = s->ops->scratch_floats(s, &limits);
     size_t floats = 0;
     for (int i = 0; i < N_PARTS; i++) {
         if (!size_add(floats, parts[i], &floats)) return err_nomem(err, SIZE_MAX);
@@ -81,7 +82,7 @@ static lath_status grow_block(runner *r, int64_t n_tok, int64_t n_seq, lath_erro
     r->memory[0] = r->block + parts[PART_STATE];
     r->memory[1] = r->memory[0] + parts[PART_ROWS_A];
     r->stream.scratch = r->memory[1] + parts[PART_ROWS_B];
-    r->stream.scratch_tok = n_tok > n_seq ? n_tok : n_seq;
+    r->stream.limits = arch_limits(&r->model->arch, n_tok > n_seq ? n_tok : n_seq, n_tok);
     return LATH_OK;
 }
 
@@ -101,7 +102,7 @@ static lath_status read_out(runner *r, view x)
 static lath_status compute(runner *r)
 {
     const lath_model *m = r->model;
-    const fwd f = {&r->stream, &r->pack.b, r->trace};
+    const fwd f = {.s = &r->stream, .b = &r->pack.b, .trace = r->trace};
     const double begin = clock_now();
     view hidden, rows;
     TRY(m->arch.desc->forward((arch_model *)&m->arch, &f, r->block, &hidden));

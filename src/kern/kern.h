@@ -111,6 +111,7 @@ typedef struct kern_attention_args {
     const int32_t *begin, *end; /* [16] */
     int32_t lanes;              /* lanes in use of the query panel */
     float scale;
+    float softcap; /* 0: none; c: scaled scores s become c tanh(s / c) (Gemma Team 2024, Gemma 2) */
     /* NULL, or what is added to a score before the scale, by how far the query is behind the key: bias[q - key], any
      * distance between tokens that see each other being inside the array. query0: the token of lane 0. */
     const float *bias;
@@ -130,7 +131,7 @@ typedef struct kern_attention_row_args {
     int64_t kv_stride, head_dim;
     int32_t ring, n_q;
     int64_t begin, end;
-    float scale;
+    float scale, softcap;
     float *out; /* [n_q][head_dim] */
     int64_t out_stride;
     float *scratch; /* kern_attention_row_floats, 64-byte aligned */
@@ -210,11 +211,54 @@ typedef struct kern_dot_rows_i8_args {
  * map: y[i] = fn(x[i]); y may be x.
  * glu: y[i] = fn(gate[i]) * up[i] (Dauphin et al. 2017, Shazeer 2020); y may be gate or up. 32-byte aligned. */
 
+/* Products of single tokens: y[m][n] = fn(bias[n] + sum_k w[n][k] x[m][k]) for rows n0 <= n < n1 and m < n_x. x and y are plain rows, not panels.
+ * The bits of y[m][n] depend on row n, row m, k and type only: not on n0, n1, n_x or where the rows lie.
+ *
+ * xq NULL: weights exactly as dtype_to_f32 decodes them times f32 activations, summed in an order that depends on type and k only.
+ * Else xq has the x rows as quantize_x makes them for this type, and the products of a block are sums of small integers, which are exact:
+ *     sum over blocks of (float)(sum_k code * q) * scales, a block's minimum times the sum of its q
+ * so two ISAs differ by the rounding of the sums over the blocks. The tolerance of kern.def is relative to the sum over k of |q d| times the largest
+ * magnitude of a weight in its block's range (a type with an offset, such as Q4_0, adds and subtracts it). An x block that holds NaN or
+ * infinity has a NaN scale: every result of its row is NaN.
+ * The rows of a call are read as a few long streams, so a worker should get a long range n0..n1. */
+typedef struct kern_gemv_args {
+    const void *w;     /* [rows, k] row-major, any alignment */
+    dtype type;        /* one that dtype_is_weight; k is a whole number of its blocks */
+    int64_t w_stride;  /* bytes from row to row */
+    const float *bias; /* [rows] or NULL */
+    const float *x;    /* [n_x][k], 64-byte aligned; unused (may be NULL) with xq */
+    int64_t x_stride;  /* floats from row to row, a multiple of 16 */
+    const void *xq;    /* NULL, or [n_x] rows made by quantize_x, 64-byte aligned */
+    int64_t xq_stride; /* bytes from row to row, a multiple of 64, at least kern_xq_bytes */
+    int32_t n_x;       /* 1 and more */
+    float *y;          /* [n_x][rows], any alignment */
+    int64_t y_stride;
+    int64_t k, n0, n1;
+    kern_fn fn;
+    float *scratch; /* table->gemv_scratch floats of this worker */
+} kern_gemv_args;
+
+/* quantize_x: k activations to 8 bits in blocks, as gemv wants them beside weights of `type` (kern_xq.h has the layout): q[i] = x[i] / d rounded to the
+ * nearest, ties to even, d = the block's largest magnitude / 127, so |q[i]| <= 127 and |x[i] - q[i] d| <= d / 2 (and a rounding). A block
+ * that is nowhere above 2^-120 becomes 0. NaN or infinity in a block: d is NaN. k is a whole number of the type's blocks. All of the kern_xq_bytes
+ * bytes are written, and are the same on every ISA. */
+
+/* How activations are quantised for weights of a type; types of one kind share what quantize_x made. */
+typedef enum kern_xq_kind {
+    KERN_XQ_NONE, /* no integer products: xq is NULL */
+    KERN_XQ_32,   /* blocks of 32: Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 IQ4_NL MXFP4 */
+    KERN_XQ_256   /* blocks of 256: Q2_K Q3_K Q4_K Q5_K Q6_K Q8_K IQ4_XS */
+} kern_xq_kind;
+kern_xq_kind kern_xq_kind_of(dtype type);
+/* Bytes of a quantised row of k numbers, a multiple of 64; 0: no integer products. */
+size_t kern_xq_bytes(dtype type, int64_t k);
+
 typedef struct kern_table {
     const char *isa;       /* of the highest overlay in use */
     int32_t row_block;     /* rows that `linear` computes together: split rows at multiples of it */
     int32_t panel_group;   /* panels that `linear` takes per pass over the weights */
-    size_t linear_scratch; /* floats of scratch that `linear` needs per worker */
+    size_t linear_scratch; /* floats of scratch that `linear` needs per worker, 64-byte aligned */
+    size_t gemv_scratch;   /* the same of `gemv` */
 #define KERN(slot, result, args, tolerance) result(*slot) args;
 #include "kern/kern.def"
 #undef KERN

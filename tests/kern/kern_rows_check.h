@@ -83,7 +83,7 @@ static void attention_row_case(check *c, int64_t head_dim, int64_t begin, int64_
     oracle_rng *r = &c->rng;
     const int64_t panels = ring ? ring : (end + 15) / 16, stride = head_dim * 16 + 16 * rng_int(r, 0, 2);
     const int64_t q_stride = head_dim + rng_int(r, 0, 3);
-    const float scale = 1.0f / sqrtf((float)head_dim);
+    const float scale = 1.0f / sqrtf((float)head_dim), softcap = n_q % 2 ? 0.0f : 0.3f * (float)rng_int(r, 1, 9);
     WHERE(c, "attention_row %s head_dim=%d keys=%d..%d ring=%d heads=%d", c->t->isa, (int)head_dim, (int)begin,
           (int)end, ring, n_q);
     float *k = oracle_floats(panels * stride), *v = oracle_floats(panels * stride), *q = oracle_floats(n_q * q_stride),
@@ -110,6 +110,7 @@ static void attention_row_case(check *c, int64_t head_dim, int64_t begin, int64_
                                            .begin = begin,
                                            .end = end,
                                            .scale = scale,
+                                           .softcap = softcap,
                                            .out = out[w],
                                            .out_stride = q_stride,
                                            .scratch = scratch};
@@ -125,7 +126,7 @@ static void attention_row_case(check *c, int64_t head_dim, int64_t begin, int64_
             double s = 0;
             for (int64_t f = 0; f < head_dim; f++)
                 s += (double)q[h * q_stride + f] * (double)k[j / 16 % panels * stride + f * 16 + j % 16];
-            weight[j - begin] = s * (double)scale, largest = fmax(largest, s * (double)scale);
+            weight[j - begin] = oracle_capped(s * (double)scale, softcap), largest = fmax(largest, weight[j - begin]);
         }
         for (int64_t j = 0; j < end - begin; j++) weight[j] = exp(weight[j] - largest), sum += weight[j];
         for (int64_t f = 0; f < head_dim; f++) {

@@ -6,39 +6,10 @@
  * A slot has a function check_<slot>, found through kern.def: a new slot without one does not compile. The error is
  * relative to the sum of the magnitudes that go into the result. Inputs that a kernel must not use (lanes behind the
  * last token, keys nobody sees) are NaN, and so is what it must not write. */
-#include "kern_oracle.h"
-
-/* One slot on one ISA: the run so far. */
-typedef struct check {
-    const kern_table *t, *ref;
-    oracle_rng rng;
-    double tolerance, worst, worst_ref;
-    int64_t cases, values;
-    char where[160]; /* the case, for messages */
-} check;
-
-/* got against the double result and the reference's, relative to scale. */
-static void check_value(check *c, float got, double want, float ref, double scale)
-{
-    const double error = fabs((double)got - want), error_ref = fabs((double)got - (double)ref);
-    c->values++;
-    if (!(error <= c->tolerance * scale) || !(error_ref <= c->tolerance * scale))
-        fail_msg("%s: got %.9g, want %.9g, reference %.9g, scale %.3g, tolerance %.1g", c->where, (double)got, want,
-                 (double)ref, scale, c->tolerance);
-    if (scale > 0 && error / scale > c->worst) c->worst = error / scale;
-    if (scale > 0 && error_ref / scale > c->worst_ref) c->worst_ref = error_ref / scale;
-}
-
-#define WHERE(c, ...) snprintf((c)->where, sizeof((c)->where), __VA_ARGS__)
+#include "kern_check.h"
+#include "kern_check_gemv.h"
 
 /* ------------------------------------------------------------------------------ linear */
-
-/* The next multiple of a block. */
-static int64_t whole_blocks(dtype type, int64_t n)
-{
-    const int64_t numbers = (int64_t)dtype_block_numbers(type);
-    return (n + numbers - 1) / numbers * numbers;
-}
 
 static void linear_case(check *c, dtype type, int64_t k_least, int64_t rows, int64_t panels, int32_t last_lanes)
 {
@@ -319,7 +290,8 @@ static void attention_case(check *c, int64_t head_dim, int64_t n, int kind)
     oracle_rng *r = &c->rng;
     const int64_t panels = (n + 15) / 16, p = rng_int(r, 0, panels - 1), stride = head_dim * 48 + 16 * rng_int(r, 0, 3);
     const int32_t lanes = (int32_t)(n - p * 16 < 16 ? n - p * 16 : 16);
-    const float scale = 1.0f / sqrtf((float)head_dim);
+    const float scale = 1.0f / sqrtf((float)head_dim),
+                softcap = rng_int(r, 0, 2) ? 0.0f : 0.3f * (float)rng_int(r, 1, 9);
     int32_t begin[16], end[16];
     float *distances = rng_int(r, 0, 2) ? NULL : oracle_floats(2 * n + 1), *bias = distances ? distances + n : NULL;
     for (int64_t i = 0; distances && i <= 2 * n; i++) distances[i] = rng_float(r, 3.0f);
@@ -348,6 +320,7 @@ static void attention_case(check *c, int64_t head_dim, int64_t n, int kind)
                                                .end = end,
                                                .lanes = lanes,
                                                .scale = scale,
+                                               .softcap = softcap,
                                                .bias = bias,
                                                .query0 = p * 16,
                                                .out = out[w],
@@ -365,7 +338,7 @@ static void attention_case(check *c, int64_t head_dim, int64_t n, int kind)
             for (int64_t f = 0; f < head_dim; f++)
                 weight[j] += (double)q[f * 16 + lane] * (double)k[panel_at(stride, j, f)];
             if (bias) weight[j] += (double)bias[p * 16 + lane - j];
-            weight[j] *= (double)scale, largest = fmax(largest, weight[j]);
+            weight[j] = oracle_capped(weight[j] * (double)scale, softcap), largest = fmax(largest, weight[j]);
         }
         for (int32_t j = begin[lane]; j < end[lane]; j++) weight[j] = exp(weight[j] - largest), sum += weight[j];
         for (int64_t f = 0; f < head_dim; f++) {

@@ -132,6 +132,7 @@ static void attend_text(const kern_table *t, const float *text, int64_t n, int64
                                             .end = end,
                                             .lanes = lanes,
                                             .scale = 0.3f,
+                                            .softcap = causal ? 0.7f : 0.0f,
                                             .bias = bias,
                                             .query0 = p * 16,
                                             .out = o,

@@ -167,6 +167,14 @@ static void add_bias(const kern_attention_args *a, const cluster *c, int half)
     }
 }
 
+/* Scales and caps the scores of one half. */
+static void cap_scores(const kern_attention_args *a, const cluster *c, int half)
+{
+    const float by = a->scale / a->softcap;
+    float *s = a->scratch + half * 8, *end = s + (int64_t)(c->key1 - c->key0) * KERN_LANES;
+    for (; s < end; s += KERN_LANES) _mm256_store_ps(s, vec_softcap(_mm256_load_ps(s), by, a->softcap));
+}
+
 /* -inf where a lane does not see the key, for the keys key0 <= j < key1. */
 static void mask_keys(const kern_attention_args *a, const cluster *c, int half, int32_t key0, int32_t key1)
 {
@@ -197,7 +205,8 @@ static __m256 softmax_half(const kern_attention_args *a, const cluster *c, int h
         largest = _mm256_max_ps(largest, _mm256_load_ps(s + j * KERN_LANES)); /* a NaN score gives a NaN weight below */
     /* exp((score - largest) scale) = 2^(score c - largest c), c = scale log2 e; what rounding does to largest * c is
      * a factor of all weights. */
-    const __m256 c2 = _mm256_set1_ps(a->scale * 1.44269504f), top = _mm256_mul_ps(largest, c2);
+    const float scale = a->softcap != 0 ? 1.0f : a->scale;
+    const __m256 c2 = _mm256_set1_ps(scale * 1.44269504f), top = _mm256_mul_ps(largest, c2);
     for (int64_t j = 0; j < n; j++) {
         const __m256 w = vec_pow2_weight(_mm256_fmsub_ps(_mm256_load_ps(s + j * KERN_LANES), c2, top));
         _mm256_store_ps(s + j * KERN_LANES, w);
@@ -257,6 +266,7 @@ void kern_avx2_attention(const kern_attention_args *a)
         cluster_scores(a, &c);
         for (int h = first_half(&c); h < last_half(&c); h++) {
             if (a->bias) add_bias(a, &c, h);
+            if (a->softcap != 0) cap_scores(a, &c, h);
             inverse[h] = softmax_half(a, &c, h);
         }
         cluster_values(a, &c, inverse);

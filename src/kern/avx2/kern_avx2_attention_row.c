@@ -108,6 +108,14 @@ FOR_HEADS(4)
 static void (*const scores_of[])(const row_job *) = {NULL, scores_of_1, scores_of_2, scores_of_3, scores_of_4};
 static void (*const values_of[])(const row_job *) = {NULL, values_of_1, values_of_2, values_of_3, values_of_4};
 
+/* Scales and caps a head's scores. */
+static void cap_row(const row_job *j, float *w)
+{
+    const float by = j->a->scale / j->a->softcap;
+    for (int64_t i = 0; i < j->n_panels * KERN_LANES; i += 8)
+        _mm256_store_ps(w + i, vec_softcap(_mm256_load_ps(w + i), by, j->a->softcap));
+}
+
 /* Scores to weights: largest first, then exp and its sum, keys outside being 0. 1 / the sum. */
 static float softmax_row(const row_job *j, float *w)
 {
@@ -121,7 +129,8 @@ static float softmax_row(const row_job *j, float *w)
     float lane[8], largest = -INFINITY;
     _mm256_storeu_ps(lane, top);
     for (int i = 0; i < 8; i++) largest = lane[i] > largest ? lane[i] : largest;
-    const __m256 c2 = _mm256_set1_ps(a->scale * 1.44269504f), shift = _mm256_mul_ps(_mm256_set1_ps(largest), c2);
+    const float scale = a->softcap != 0 ? 1.0f : a->scale;
+    const __m256 c2 = _mm256_set1_ps(scale * 1.44269504f), shift = _mm256_mul_ps(_mm256_set1_ps(largest), c2);
     __m256d sum0 = _mm256_setzero_pd(), sum1 = sum0;
     for (int64_t i = 0; i < n; i += 8) {
         const __m256 e = vec_pow2_weight(_mm256_fmsub_ps(_mm256_load_ps(w + i), c2, shift));
@@ -155,6 +164,7 @@ void kern_avx2_attention_row(const kern_attention_row_args *a)
     }
     scores_of[a->n_q](&j);
     for (int32_t i = 0; i < a->n_q; i++) {
+        if (a->softcap != 0) cap_row(&j, j.weight[i]);
         inverse[i] = softmax_row(&j, j.weight[i]);
         memset(j.part[i], 0, (size_t)(8 * a->head_dim) * sizeof(float));
     }

@@ -19,6 +19,7 @@
  * set of the 8-way L1). Rows of other types than f32 become f32 in scratch, a chunk of k at a time; sums then go on in y, which
  * changes no bit: f32 in memory is what the register held. Bias starts a sum, the activation ends it. */
 #include "kern/avx2/kern_avx2.h"
+#include "kern/avx2/kern_avx2_decode.h"
 #include "kern/avx2/kern_avx2_math.h"
 #include "kern/avx2/kern_avx2_tile.h"
 
@@ -78,30 +79,6 @@ static const tile_function tile16_of[KERN_AVX2_ROWS + 1] = {NULL,         tile16
 static const tile_function tile8_of[KERN_AVX2_ROWS + 1] = {NULL,        tile8_rows1, tile8_rows2, tile8_rows3,
                                                            tile8_rows4, tile8_rows5, tile8_rows6};
 
-/* The eights of kn weights as f32; returns how many weights they are. */
-VEC_INLINE int64_t eights_to_f32(const dtype type, const int64_t size, const unsigned char *w, int64_t kn, float *to)
-{
-    int64_t i = 0;
-    for (; i + 8 <= kn; i += 8) _mm256_store_ps(to + i, vec_load(type, w + size * i));
-    return i;
-}
-
-/* `rows` rows of kn weights, not of type F32, as f32 with stride KERN_AVX2_CHUNK. */
-static void rows_to_f32(dtype type, const unsigned char *w, int64_t w_stride, int rows, int64_t kn, float *to)
-{
-    for (int r = 0; r < rows; r++, w += w_stride, to += KERN_AVX2_CHUNK) {
-        int64_t i = 0;
-        switch (type) {
-        case DTYPE_F16: i = eights_to_f32(DTYPE_F16, 2, w, kn, to); break;
-        case DTYPE_BF16: i = eights_to_f32(DTYPE_BF16, 2, w, kn, to); break;
-        case DTYPE_F8_E4M3: i = eights_to_f32(DTYPE_F8_E4M3, 1, w, kn, to); break;
-        case DTYPE_F8_E5M2: i = eights_to_f32(DTYPE_F8_E5M2, 1, w, kn, to); break;
-        default: break;
-        }
-        dtype_to_f32(type, w + dtype_bytes(type, i), (size_t)(kn - i), to + i);
-    }
-}
-
 /* The panels p0 <= p < p1 of one pass over the weights; p_narrow has 8 lanes at most (-1: none has). */
 typedef struct panel_group {
     int64_t p0, p1, p_narrow;
@@ -140,7 +117,9 @@ static void block_rows(const kern_linear_args *a, const panel_group *g, int64_t 
             j.w_stride = gap * a->w_stride;
             j.ahead = (tile_ahead){w + AHEAD_F32, j.w_stride, 64};
         } else {
-            rows_to_f32(a->type, w + dtype_bytes(a->type, k0), gap * a->w_stride, rows, j.k, a->scratch);
+            const unsigned char *from = w + dtype_bytes(a->type, k0);
+            for (int r = 0; r < rows; r++)
+                kern_avx2_to_f32(a->type, from + r * gap * a->w_stride, j.k, a->scratch + r * KERN_AVX2_CHUNK);
             j.w = (const unsigned char *)a->scratch;
             j.w_stride = KERN_AVX2_CHUNK * (int64_t)sizeof(float);
             j.ahead = (tile_ahead){w + dtype_bytes(a->type, k0 + j.k), gap * a->w_stride, line}; /* the next chunk */

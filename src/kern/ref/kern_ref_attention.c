@@ -26,23 +26,28 @@ typedef struct one_query {
     const float *q;
     float *out;
     int64_t step, head_dim, begin, end;
-    float scale;
+    float scale, softcap;
     const float *bias; /* NULL, or by key: bias[-j] */
 } one_query;
 
+/* A score between -cap and cap. */
+static float capped(float s, float cap) { return cap * (float)tanh((double)(s / cap)); }
+
 static void attend(const one_query *o, const key_panels *k, const key_panels *v, float *weight)
 {
+    const float scale = o->softcap != 0 ? 1.0f : o->scale; /* what is capped is scaled already */
     float largest = -INFINITY;
     double sum = 0.0;
     for (int64_t j = o->begin; j < o->end; j++) {
         float s = 0.0f;
         for (int64_t f = 0; f < o->head_dim; f++) s += token_feature(k, j, f) * o->q[f * o->step];
         if (o->bias) s += o->bias[-j];
+        if (o->softcap != 0) s = capped(s * o->scale, o->softcap);
         weight[j - o->begin] = s;
         if (s > largest || isnan(s)) largest = s;
     }
     for (int64_t j = o->begin; j < o->end; j++) {
-        float e = expf((weight[j - o->begin] - largest) * o->scale);
+        float e = expf((weight[j - o->begin] - largest) * scale);
         weight[j - o->begin] = e;
         sum += (double)e;
     }
@@ -65,6 +70,7 @@ void kern_ref_attention(const kern_attention_args *a)
                              .begin = a->begin[i],
                              .end = a->end[i],
                              .scale = a->scale,
+                             .softcap = a->softcap,
                              .bias = a->bias ? a->bias + a->query0 + i : NULL};
         attend(&o, &k, &v, a->scratch);
     }
@@ -80,7 +86,8 @@ void kern_ref_attention_row(const kern_attention_row_args *a)
                              .head_dim = a->head_dim,
                              .begin = a->begin,
                              .end = a->end,
-                             .scale = a->scale};
+                             .scale = a->scale,
+                             .softcap = a->softcap};
         attend(&o, &k, &v, a->scratch);
     }
 }
