@@ -97,7 +97,7 @@ struct lath_model {
     inference_config inference;
     lath_tokenizer tokenizer;
     int32_t max_tokens;
-    bool integer; /* steps may multiply block weights with 8-bit activations */
+    bool integer;                  /* steps may multiply block weights with 8-bit activations */
     int64_t d_pooled, d_embedding; /* after pooling; after all steps */
     bool normalized;
 };
@@ -163,5 +163,8 @@ void packer_add(packer *p, const int32_t *ids, const int32_t *type_ids, int64_t 
 bool gguf_is_name(const char *path);
 /* The tokenizer in the metadata of a GGUF file; nothing of the file is kept (gguf_tokenizer.c). */
 lath_status gguf_tokenizer_open(const lath_allocator *alloc, const char *path, tok **out, lath_error *err);
+/* The keys of a tokenizer whose kind and pre are set. */
+struct gguf_writer;
+void gguf_tokenizer_put(struct gguf_writer *w, const tok_arrays *a);
 
 #endif
