@@ -136,7 +136,7 @@ typedef struct lath_model_info {
     uint64_t batch_bytes;   /* working memory that an embedder takes for a full batch of the default size */
     int32_t n_prompts;
     const char *default_prompt; /* name or NULL */
-    uint64_t fingerprint[2];    /* changes when weights, configuration or tokenizer change */
+    uint64_t fingerprint[2];    /* of configuration, tokenizer and samples of the weights: quick, for display */
     /* inference_config.json */
     int32_t eos_token_id;           /* -1: not given */
     int32_t rope_table_max_seq_len; /* a limit of the window; 0: not given */
@@ -148,6 +148,11 @@ typedef struct lath_model_info {
 } lath_model_info;
 /* LATH_ERR_USAGE when info->struct_size is not one that this library knows. */
 LATH_API lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, lath_error *err);
+
+/* A hash of everything that vectors depend on: configuration, tokenizer, every byte of the weight files in use; a copy elsewhere has the same. For
+ * what outlives the model and must never meet another one, as a cache or an index. The first call reads the files, 10 GB a second where they are
+ * in memory; later ones remember. */
+LATH_API lath_status lath_model_get_identity(const lath_model *model, uint64_t out[2], lath_error *err);
 
 typedef struct lath_tensor_info {
     const char *name; /* as in the file */
@@ -333,7 +338,8 @@ typedef struct lath_token_logprob {
 typedef struct lath_embedder lath_embedder;
 typedef struct lath_cache lath_cache; /* see "cache" below */
 
-/* Called between batches of a call; a result other than 0 stops it with LATH_ERR_INTERRUPTED. */
+/* Called on the caller's thread between batches of a call, and every 50 ms or so while one is computed; a result other than 0 stops the call
+ * with LATH_ERR_INTERRUPTED, within milliseconds however long a text is. */
 typedef int (*lath_progress_fn)(void *ctx, size_t texts_done, size_t texts_total);
 
 enum { LATH_LAYER_FINAL = -1, LATH_LAYER_ALL = -2 };
@@ -576,7 +582,7 @@ LATH_API double lath_cosine(const float *a, const float *b, int64_t d);
  * length 1 (embed them with normalize = 2): rows are chosen by dot product, the score is the cosine. The file says what
  * it was made from; whoever opens it compares the keys. docs/formats/index.md describes it. */
 typedef struct lath_index_key {
-    uint64_t model[2];     /* lath_model_info.fingerprint */
+    uint64_t model[2];     /* lath_model_get_identity */
     uint64_t settings;     /* a hash of what else decides the vectors: pooling, dim, prompt, window, ISA, precision */
     uint64_t corpus[2];    /* a hash of the corpus file */
     uint64_t corpus_bytes; /* its size */

@@ -40,6 +40,12 @@ static view panels_tokens(view x, int64_t first, int64_t n)
     return (view){.data = x.data + first / LANES * x.stride, .n_tok = n, .d = x.d, .stride = x.stride};
 }
 
+lath_status cpu_run(stream *s, pool_fn fn, void *ctx, int64_t n_tasks)
+{
+    if (pool_run(s->pool, fn, ctx, n_tasks)) return LATH_OK;
+    return err_set(s->err, LATH_ERR_INTERRUPTED, "interrupted");
+}
+
 /* Per worker: what linear wants, or the scores of one query panel against all keys, from the start of the first one's panel. */
 static size_t worker_floats(const stream *s, const op_limits *most)
 {
@@ -86,7 +92,7 @@ lath_status cpu_check_finite(stream *s, weight *w)
     if (atomic_load_explicit(&w->finite, memory_order_relaxed)) return LATH_OK;
     check_job j = {.s = s, .w = w};
     atomic_init(&j.bad, INT64_MAX);
-    pool_run(s->pool, check_task, &j, cpu_ceil_div(w->rows * w->cols, CHECK_ELEMENTS));
+    TRY(cpu_run(s, check_task, &j, cpu_ceil_div(w->rows * w->cols, CHECK_ELEMENTS)));
     int64_t bad = atomic_load(&j.bad);
     if (bad != INT64_MAX)
         return err_set(s->err, LATH_ERR_FORMAT, "%s: tensor \"%s\": element [%lld,%lld] is not finite", w->file,
@@ -142,7 +148,7 @@ static lath_status panels_gather(stream *s, const op_gather *a)
 {
     gather_job j = {.s = s, .a = a};
     atomic_init(&j.bad, false);
-    pool_run(s->pool, gather_task, &j, n_panels(a->y.n_tok));
+    TRY(cpu_run(s, gather_task, &j, n_panels(a->y.n_tok)));
     return atomic_load(&j.bad) ? cpu_nonfinite_row(s, a) : LATH_OK;
 }
 
@@ -202,8 +208,7 @@ static lath_status panels_linear(stream *s, view x, const op_linear *parts, int3
     int64_t chunks = pool_size(s->pool) == 1 ? 1 : cpu_ceil_div(want, groups);
     j.chunk = cpu_ceil_div(cpu_ceil_div(rows, chunks), block) * block;
     for (int32_t i = 0; i < n_parts; i++) j.chunks_per_group += cpu_ceil_div(parts[i].y.d, j.chunk);
-    pool_run(s->pool, linear_task, &j, groups * j.chunks_per_group);
-    return LATH_OK;
+    return cpu_run(s, linear_task, &j, groups * j.chunks_per_group);
 }
 
 /* --------------------------------------------------------------------------------------------- norms, elementwise, rope */
@@ -242,8 +247,7 @@ static lath_status panels_norm(stream *s, const op_norm_args *a)
 {
     assert(!a->sum || a->sum->stride == a->x.stride);
     norm_job j = {s, a};
-    pool_run(s->pool, norm_task, &j, n_panels(a->x.n_tok));
-    return LATH_OK;
+    return cpu_run(s, norm_task, &j, n_panels(a->x.n_tok));
 }
 
 typedef struct map_job {
@@ -275,8 +279,7 @@ static void map_task(void *ctx, int64_t p, int32_t worker)
 static lath_status panels_map(stream *s, const op_map *a)
 {
     map_job j = {s, a};
-    pool_run(s->pool, map_task, &j, n_panels(a->y.n_tok));
-    return LATH_OK;
+    return cpu_run(s, map_task, &j, n_panels(a->y.n_tok));
 }
 
 typedef struct glu_job {
@@ -296,8 +299,7 @@ static void glu_task(void *ctx, int64_t p, int32_t worker)
 static lath_status panels_glu(stream *s, kern_fn fn, view gate, view up, view y)
 {
     glu_job j = {s, fn, gate, up, y};
-    pool_run(s->pool, glu_task, &j, n_panels(y.n_tok));
-    return LATH_OK;
+    return cpu_run(s, glu_task, &j, n_panels(y.n_tok));
 }
 
 static lath_status panels_copy(stream *s, view x, view y)
@@ -334,8 +336,7 @@ static void rope_table_task(void *ctx, int64_t p, int32_t worker)
 static lath_status panels_rope_table(stream *s, const op_rope_table *a)
 {
     rope_table_job j = {a};
-    pool_run(s->pool, rope_table_task, &j, n_panels(a->cosine.n_tok));
-    return LATH_OK;
+    return cpu_run(s, rope_table_task, &j, n_panels(a->cosine.n_tok));
 }
 
 typedef struct rope_job {
@@ -364,8 +365,7 @@ static void rope_task(void *ctx, int64_t p, int32_t worker)
 static lath_status panels_rope(stream *s, const op_rope *a)
 {
     rope_job j = {s, a};
-    pool_run(s->pool, rope_task, &j, n_panels(a->x.n_tok));
-    return LATH_OK;
+    return cpu_run(s, rope_task, &j, n_panels(a->x.n_tok));
 }
 
 /* ----------------------------------------------------------------------------------------------------------- attention */
@@ -410,8 +410,7 @@ static lath_status panels_kv_append(stream *s, view k, view v, kv_layer *kv, int
 static lath_status panels_attention(stream *s, const op_attention *a)
 {
     attention_job j = {.s = s, .a = a, .panels = n_panels(a->q.n_tok)};
-    pool_run(s->pool, attention_task, &j, j.panels * a->n_heads);
-    return LATH_OK;
+    return cpu_run(s, attention_task, &j, j.panels * a->n_heads);
 }
 
 /* ------------------------------------------------------------------------------------------------------ pool, normalise */
@@ -442,8 +441,7 @@ static void pool_task(void *ctx, int64_t i, int32_t worker)
 static lath_status panels_pool(stream *s, const op_pool *a)
 {
     pool_job j = {s, a};
-    pool_run(s->pool, pool_task, &j, a->y.n_tok);
-    return LATH_OK;
+    return cpu_run(s, pool_task, &j, a->y.n_tok);
 }
 
 static lath_status panels_l2_normalize(stream *s, view x)

@@ -13,6 +13,8 @@
 
 #include "backend/backend.h"
 
+/* Every op's tasks; LATH_ERR_INTERRUPTED: the region was stopped. */
+lath_status cpu_run(stream *s, pool_fn fn, void *ctx, int64_t n_tasks);
 /* The first use of a matrix reads all of it once: NaN and infinity are refused by name. */
 lath_status cpu_check_finite(stream *s, weight *w);
 /* The first row that op_gather reads and that is not finite, by name; else that their sum overflows. */

@@ -52,6 +52,5 @@ lath_status cpu_kv_append(stream *s, view k, view v, kv_layer *kv, int64_t at, i
 {
     assert(at >= 0 && k.n_tok <= kv->n_slots && k.d == kv->n_kv_heads * kv->head_dim && v.d == k.d);
     append_job j = {k, v, kv, at, lanes};
-    pool_run(s->pool, append_task, &j, 2 * kv->n_kv_heads);
-    return LATH_OK;
+    return cpu_run(s, append_task, &j, 2 * kv->n_kv_heads);
 }

@@ -132,7 +132,7 @@ static kern_xq_kind xq_kind(const stream *s, const op_linear *part)
 }
 
 /* Parts whose weights want x in one form. */
-static void run_parts(stream *s, view x, const op_linear *parts, int32_t n_parts)
+static lath_status run_parts(stream *s, view x, const op_linear *parts, int32_t n_parts)
 {
     gemv_job j = {.s = s, .x = x, .parts = parts};
     if (xq_kind(s, parts) != KERN_XQ_NONE) {
@@ -148,7 +148,7 @@ static void run_parts(stream *s, view x, const op_linear *parts, int32_t n_parts
     const int64_t chunks = pool_size(s->pool) == 1 ? 1 : (int64_t)pool_size(s->pool) * TASKS_PER_THREAD;
     j.chunk = cpu_ceil_div(cpu_ceil_div(rows, chunks), LANES) * LANES;
     for (int32_t i = 0; i < n_parts; i++) tasks += cpu_ceil_div(parts[i].y.d, j.chunk);
-    pool_run(s->pool, gemv_task, &j, tasks);
+    return cpu_run(s, gemv_task, &j, tasks);
 }
 
 static lath_status rows_linear(stream *s, view x, const op_linear *parts, int32_t n_parts)
@@ -157,7 +157,7 @@ static lath_status rows_linear(stream *s, view x, const op_linear *parts, int32_
     for (int32_t i = 0; i < n_parts; i++) TRY(cpu_check_finite(s, parts[i].w));
     for (int32_t i = 0, n; i < n_parts; i += n) {
         for (n = 1; i + n < n_parts && xq_kind(s, parts + i + n) == xq_kind(s, parts + i);) n++;
-        run_parts(s, x, parts + i, n);
+        TRY(run_parts(s, x, parts + i, n));
     }
     return LATH_OK;
 }
@@ -214,8 +214,7 @@ static void glu_task(void *ctx, int64_t task, int32_t worker)
 static lath_status rows_glu(stream *s, kern_fn fn, view gate, view up, view y)
 {
     glu_job j = {s, fn, gate, up, y};
-    pool_run(s->pool, glu_task, &j, n_pieces(y));
-    return LATH_OK;
+    return cpu_run(s, glu_task, &j, n_pieces(y));
 }
 
 typedef struct map_job {
@@ -239,8 +238,7 @@ static void map_task(void *ctx, int64_t task, int32_t worker)
 static lath_status rows_map(stream *s, const op_map *a)
 {
     map_job j = {s, a};
-    pool_run(s->pool, map_task, &j, n_pieces(a->y));
-    return LATH_OK;
+    return cpu_run(s, map_task, &j, n_pieces(a->y));
 }
 
 static lath_status rows_copy(stream *s, view x, view y)
@@ -325,8 +323,7 @@ static lath_status rows_attention(stream *s, const op_attention *a)
     while (group > 1 && a->q.n_tok * a->n_kv_heads * cpu_ceil_div(shared, group) < threads)
         group = cpu_ceil_div(group, 2);
     attention_job j = {s, a, group, a->n_kv_heads * cpu_ceil_div(shared, group)};
-    pool_run(s->pool, attention_task, &j, a->q.n_tok * j.groups);
-    return LATH_OK;
+    return cpu_run(s, attention_task, &j, a->q.n_tok * j.groups);
 }
 
 static lath_status rows_read_rows(stream *s, view x, int64_t row0, int64_t n, float *out)

@@ -86,7 +86,10 @@ struct lath_model {
     char *path;
     weights *sources[MODEL_MAX_SOURCES]; /* 0: the encoder's; then those of dense modules */
     int32_t n_sources;
-    pthread_mutex_t listing; /* shards that nothing uses are opened for listings, when the model is shared already */
+    /* Guards what is found out when the model is shared already: the listing of shards that nothing uses, the identity. */
+    pthread_mutex_t listing;
+    uint64_t identity[2];
+    bool identified;
     arch_model arch;
     model_kind kind;
     const char *class_name; /* of "architectures", or NULL */
@@ -148,12 +151,8 @@ const char *model_chat_template(const lath_model *m);
  * each once; borrowed. */
 const int32_t *model_end_ids(const lath_model *m, int32_t *n);
 
-/* Hash over configuration, tokenizer and samples of the weights. */
+/* Hash over configuration, tokenizer and samples of the weights; lath_model_get_identity reads all of them. */
 lath_status model_fingerprint(const lath_model *m, uint64_t out[2], lath_error *err);
-/* The same with every byte of the weights that are in use: reads some gigabytes a second. For what outlives the model
- * and must not meet another one, however like it is. */
-lath_status model_identity(const lath_model *m, uint64_t out[2], lath_error *err);
-
 /* Working memory of an embedder for a full batch of texts of 16 tokens. */
 uint64_t embed_batch_bytes(const lath_model *m);
 

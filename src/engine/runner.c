@@ -114,6 +114,23 @@ static lath_status compute(runner *r)
     return LATH_OK;
 }
 
+/* A forward may take minutes: whoever wants to know is asked while it goes on, so that it can be stopped. */
+static const double ASK_SECONDS = 0.05;
+
+static bool ask(void *ctx)
+{
+    runner *r = ctx;
+    const double now = clock_now();
+    if (now - r->asked < ASK_SECONDS) return false;
+    r->asked = now;
+    return r->progress(r->progress_ctx, r->done, r->total) != 0;
+}
+
+static lath_status say_interrupted(const runner *r, lath_error *err)
+{
+    return err_set(err, LATH_ERR_INTERRUPTED, "interrupted after %zu of %zu %ss", r->done, r->total, r->item);
+}
+
 /* Runs what is packed. `done`: rows of the call that are finished then. */
 static lath_status run_batch(runner *r, size_t done, lath_error *err)
 {
@@ -121,9 +138,11 @@ static lath_status run_batch(runner *r, size_t done, lath_error *err)
     if (n > 0) {
         TRY(grow_block(r, r->pack.b.n_tok, n, err));
         r->stream.err = err;
-        pool_enter(r->stream.pool);
+        r->asked = clock_now();
+        pool_enter_until(r->stream.pool, r->progress ? ask : NULL, r);
         const lath_status st = compute(r);
         pool_leave(r->stream.pool);
+        if (st == LATH_ERR_INTERRUPTED) return say_interrupted(r, err);
         if (st != LATH_OK) return st;
     }
     for (int32_t i = 0; i < n; i++) {
@@ -134,8 +153,8 @@ static lath_status run_batch(runner *r, size_t done, lath_error *err)
     }
     if (n > 0 && r->keep) TRY(r->keep(r->ctx, r, err));
     packer_clear(&r->pack);
-    if (r->progress && r->progress(r->progress_ctx, done, r->total))
-        return err_set(err, LATH_ERR_INTERRUPTED, "interrupted after %zu of %zu %ss", done, r->total, r->item);
+    r->done = done;
+    if (r->progress && r->progress(r->progress_ctx, done, r->total)) return say_interrupted(r, err);
     return LATH_OK;
 }
 
@@ -145,6 +164,7 @@ void runner_begin(runner *r, float *out, size_t total)
 {
     r->out = out;
     r->total = total;
+    r->done = 0;
     packer_clear(&r->pack);
 }
 
