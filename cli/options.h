@@ -25,6 +25,7 @@ enum option_group {
     GROUP_OUTPUT = 1 << 8,
     GROUP_COMMON = 1 << 9,
     GROUP_RERANK = 1 << 11,
+    GROUP_QUANTIZE = 1 << 20,
     GROUP_HELP = 1 << 10 /* --help of a command that takes no other option */
 };
 
@@ -42,10 +43,11 @@ typedef struct options {
     arena arena;      /* lists, strings of --config */
     string_list args; /* what is no option */
     const char *model, *config, *field, *output, *corpus, *index, *rerank_model, *cache, *cache_import, *cache_export;
-    const char *prompt, *prompt_text, *layer, *corpus_prompt, *corpus_prompt_text, *pair, *label;
+    const char *prompt, *prompt_text, *layer, *corpus_prompt, *corpus_prompt_text, *pair, *label, *model_name;
     string_list files, queries, filters;
     int64_t threads, dim, max_len, batch_tokens, top_k, rerank_top;
     int pooling, isa, precision, index_type; /* of lath.h */
+    int gguf_type;                           /* of lath.h, plus 1 */
     int device, format;                      /* enum device, enum output_format */
     int verbose;
     bool quiet, help, lossy, json, jsonl, no_normalize, no_truncate, ids, tokens, offsets, no_special, decode,

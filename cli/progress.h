@@ -11,6 +11,8 @@
 
 typedef struct progress {
     const char *what;   /* "embed" */
+    const char *unit;   /* of what is counted: "texts" */
+    size_t per_unit;    /* that are one of it: 1 */
     bool enabled;       /* stderr is a terminal and not -q */
     bool shown;         /* a bar stands on the line */
     double begin, last; /* seconds */

@@ -528,7 +528,8 @@ static lath_status find_table(reading *r)
     if (type && (type->kind != GGUF_STRING || !text_is(type, "model")))
         return err_set(r->err, LATH_ERR_UNSUPPORTED, "%s: key \"general.type\": only models are supported", r->path);
     for (size_t i = 0; i < arch_gguf_n_tables; i++)
-        if (text_is(name, arch_gguf_tables[i].name) && arch_find(arch_gguf_tables[i].model_type)) r->t = &arch_gguf_tables[i];
+        if (text_is(name, arch_gguf_tables[i].name) && arch_find(arch_gguf_tables[i].model_type))
+            r->t = &arch_gguf_tables[i];
     if (r->t) return LATH_OK;
     char known[160] = "";
     size_t at = 0;
@@ -589,6 +590,5 @@ void arch_gguf_explain(const arch_gguf *g, lath_error *err)
 {
     if (!err) return;
     for (size_t i = 0; i < g->table->n_rows; i++) explain_row(g->table, &g->table->rows[i], err);
-    for (size_t i = 0; i < arch_gguf_n_common; i++)
-        explain_row(g->table, &arch_gguf_common[i], err);
+    for (size_t i = 0; i < arch_gguf_n_common; i++) explain_row(g->table, &arch_gguf_common[i], err);
 }

@@ -32,6 +32,7 @@ struct gguf_writer {
     size_t texts_left; /* of the array of strings that is being put */
     size_t left;       /* bytes that are to come of the tensor before `first` */
     uint64_t written;  /* bytes of the file */
+    uint64_t total;    /* that it will have */
 };
 
 /* Values are little-endian as on every machine that lath runs on (gguf.c reads them so, too). */
@@ -57,6 +58,7 @@ lath_status gguf_writer_create(const lath_allocator *alloc, const char *path, gg
     arena_init(&w->memory, alloc);
     map_init(&w->names, alloc);
     w->last = &w->first;
+    outfile_sweep(path);
     const lath_status st = outfile_create(&w->file, alloc, path, err);
     if (st != LATH_OK)
         gguf_writer_abort(w);
@@ -219,11 +221,17 @@ lath_status gguf_writer_begin(gguf_writer *w, lath_error *err)
     TRY(write_out(w, w->keys.data, w->keys.len, err));
     TRY(write_out(w, w->tensors.data, w->tensors.len, err));
     TRY(pad(w, err));
+    w->total = w->written + w->offset;
+    TRY(outfile_reserve(&w->file, w->total, err));
     buf_deinit(&w->keys);
     buf_deinit(&w->tensors);
     next_tensor(w);
     return LATH_OK;
 }
+
+uint64_t gguf_writer_total(const gguf_writer *w) { return w->total; }
+
+const char *gguf_writer_temp(const gguf_writer *w) { return w->file.direct ? NULL : w->file.temp; }
 
 lath_status gguf_write(gguf_writer *w, const void *p, size_t n, lath_error *err)
 {
@@ -238,7 +246,7 @@ lath_status gguf_write(gguf_writer *w, const void *p, size_t n, lath_error *err)
 
 lath_status gguf_writer_finish(gguf_writer *w, uint64_t *bytes, lath_error *err)
 {
-    assert(w->left == 0 && !w->first);
+    assert(w->left == 0 && !w->first && w->written == w->total);
     *bytes = w->written;
     const lath_status st = outfile_commit(&w->file, err);
     gguf_writer_abort(w);

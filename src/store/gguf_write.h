@@ -32,8 +32,12 @@ void gguf_put_next_text(gguf_writer *w, const char *s, size_t n);
  * number of blocks, or there is one of this name. */
 lath_status gguf_add_tensor(gguf_writer *w, const char *name, dtype type, int32_t rank, const uint64_t *dim,
                             lath_error *err);
-/* Writes everything before the data. */
+/* Writes everything before the data and makes sure of the room for the rest. */
 lath_status gguf_writer_begin(gguf_writer *w, lath_error *err);
+/* Bytes of the whole file. */
+uint64_t gguf_writer_total(const gguf_writer *w);
+/* Where the file lies until it is finished: it can be read, and its data that is not written yet is zeros. NULL: it cannot (a pipe). */
+const char *gguf_writer_temp(const gguf_writer *w);
 /* The next n bytes of the tensors' data; gaps between tensors are filled here. No piece is of two tensors. */
 lath_status gguf_write(gguf_writer *w, const void *p, size_t n, lath_error *err);
 /* All data was written: gives the file its name. Releases w whatever the result. */
