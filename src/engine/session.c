@@ -183,19 +183,14 @@ static void fill_batch(lath_session *s, const int32_t *ids, int32_t n)
 /* Logits of n tokens of hidden from `first` on, as a step computes them whatever the rest ran on: the numbers of a position are the same whoever asks. */
 static lath_status head(lath_session *s, stream *on, view hidden, int64_t first, int64_t n)
 {
-    const arch_lm_head *h = &s->model->arch.lm_head;
+    const fwd f = {.s = &s->step};
     const backend_ops *ops = s->step.ops;
     const view x = ops->make_view(s->last, n, hidden.d),
                y = ops->make_view(s->logits, n, s->model->arch.dims.vocab_size);
     for (int64_t i = 0; i < n; i++) TRY(on->ops->read_rows(on, hidden, first + i, 1, s->last + i * x.stride));
-    const op_linear part = {.w = h->w, .fn = KERN_FN_NONE, .y = y};
-    TRY(ops->linear(&s->step, x, &part, 1));
     s->logits_stride = y.stride;
     s->last_row = n - 1;
-    const op_map scale = {KERN_FN_NONE, h->scale, 1, y, y};
-    if (h->softcap == 0) return h->scale == 1 ? LATH_OK : ops->map(&s->step, &scale);
-    const op_map cap = {KERN_FN_TANH, h->scale / h->softcap, h->softcap, y, y};
-    return ops->map(&s->step, &cap);
+    return arch_lm_head_forward(&s->model->arch.lm_head, &f, x, y);
 }
 
 static lath_status all_logits(lath_session *s, stream *on, view hidden, session_see see, void *ctx, lath_error *err)
