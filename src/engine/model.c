@@ -49,10 +49,9 @@ static lath_status open_arch(lath_model *m, const lath_model_options *opts, mode
         buf names;
         buf_init(&names, &m->rt->alloc, 4096);
         arch_names(&names);
-        lath_status st = err_set(err, LATH_ERR_UNSUPPORTED, "%s: model_type \"%.60s\" is not supported (there is: %s)",
-                                 path, type, buf_cstr(&names));
+        log_line(&m->rt->log, LATH_LOG_ERROR, "%s: model_type \"%.60s\"; there is: %s", path, type, buf_cstr(&names));
         buf_deinit(&names);
-        return st;
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: model_type \"%.60s\" is not supported", path, type);
     }
     TRY(check_quantized(config, path, err));
     *c = (model_config){.json = config, .path = path, .type = type};
