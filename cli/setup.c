@@ -38,7 +38,6 @@ static lath_status open_runtime(setup *s, const options *o, lath_error *err)
     *s = (setup){.o = o};
     buf_init(&s->path, alloc_default(), 1 << 16);
     TRY(check_device(o, err));
-    TRY(model_path_find(o->model, &s->path, err));
     ro.n_threads = (int32_t)o->threads;
     ro.isa = (lath_isa)o->isa;
     ro.log = log_to_stderr;
@@ -59,7 +58,13 @@ static lath_status open_model(setup *s, lath_error *err)
 lath_status setup_model(setup *s, const options *o, lath_error *err)
 {
     TRY(open_runtime(s, o, err));
+    TRY(model_path_find(o->model, &s->path, err));
     return open_model(s, err);
+}
+
+lath_status setup_maybe_model(setup *s, const options *o, lath_error *err)
+{
+    return o->model ? setup_model(s, o, err) : open_runtime(s, o, err);
 }
 
 lath_status setup_model_beside(setup *s, const setup *first, const char *name, lath_error *err)
@@ -73,6 +78,7 @@ lath_status setup_model_beside(setup *s, const setup *first, const char *name, l
 lath_status setup_tokenizer(setup *s, const options *o, lath_error *err)
 {
     TRY(open_runtime(s, o, err));
+    TRY(model_path_find(o->model, &s->path, err));
     signals_watch_path(buf_cstr(&s->path));
     TRY(lath_tokenizer_open(s->rt, buf_cstr(&s->path), &s->tok, err));
     return signals_check(err);

@@ -18,10 +18,10 @@ enum {
     DECODER_PRE_ONLY = 32    /* the norm before the FFN is called post_attention_layernorm */
 };
 
-enum { DECODER_N_ROWS = 23 };
+enum { DECODER_N_ROWS = 24 };
 
-/* Sizes, activation and what else every family names alike, into m->dims and m->weights. head_dim and n_kv_heads default to
- * d_model / n_heads and n_heads. */
+/* Sizes, activation and what else every family names alike, into m->dims, m->lm_head and m->weights. head_dim and n_kv_heads default to
+ * d_model / n_heads and n_heads; m->lm_head.tied is what it is before. */
 lath_status decoder_parse(arch_model *m, const json_value *config, const char *name, const char *activation_key,
                           int64_t head_dim_default, lath_error *err);
 /* The parts of an arch_desc. */
@@ -32,7 +32,8 @@ extern const char *const decoder_prefixes[];
     {                                                                                                       \
         .name = (type), .prefixes = decoder_prefixes, .parse = (parse_function), .rows = decoder_rows,      \
         .n_rows = DECODER_N_ROWS, .model_size = sizeof(prenorm_model), .layer_size = sizeof(prenorm_layer), \
-        .finish = prenorm_finish, .state_floats = prenorm_state_floats, .forward = prenorm_forward          \
+        .finish = prenorm_finish, .state_floats = prenorm_state_floats, .forward = prenorm_forward,         \
+        .window = prenorm_window                                                                            \
     }
 
 #endif

@@ -38,16 +38,30 @@ static lath_status parse_ropes(arch_model *m, const json_value *c, const char *n
     return LATH_OK;
 }
 
+/* A cap on logits; 0 where there is none. */
+static lath_status parse_cap(const json_value *c, const char *name, const char *key, float *out, lath_error *err)
+{
+    double cap = 0;
+    *out = 0;
+    if (!json_present(json_get(c, key))) return LATH_OK;
+    TRY(json_get_real(c, key, name, &cap, err));
+    if (!(cap >= 1e-3 && cap <= 1e6)) return err_set(err, LATH_ERR_FORMAT, "%s: %s is out of range", name, key);
+    *out = (float)cap;
+    return LATH_OK;
+}
+
 static lath_status parse_gemma3(arch_model *m, const json_value *c, const char *name, lath_error *err)
 {
     prenorm_model *w = m->weights;
     double query_scalar = 256;
+    m->lm_head.tied = true; /* as the reference's default */
     TRY(decoder_parse(m, c, name, "hidden_activation", 256, err));
     TRY(json_get_real(c, "query_pre_attn_scalar", name, &query_scalar, err));
     if (!(query_scalar >= 1e-6 && query_scalar <= 1e12)) /* else nothing of the scores, or infinities */
         return err_set(err, LATH_ERR_FORMAT, "%s: query_pre_attn_scalar is out of range", name);
     if (json_present(json_get(c, "attn_logit_softcapping")))
         return err_set(err, LATH_ERR_UNSUPPORTED, "%s: attn_logit_softcapping is not supported", name);
+    TRY(parse_cap(c, name, "final_logit_softcapping", &m->lm_head.softcap, err));
     m->has = DECODER_POST_NORMS | DECODER_QK_NORM;
     TRY(arch_read_flag(m, c, name, "attention_bias", false, DECODER_QKV_BIAS | DECODER_O_BIAS, err));
     w->norm_offset = 1;

@@ -83,6 +83,9 @@ lath_status prenorm_finish(arch_model *m, lath_error *err)
 {
     prenorm_model *w = m->weights;
     prenorm_layer *layers = m->layers;
+    if (m->stored & ARCH_STORED_WHOLE_NORMS) w->norm_offset = 0;
+    if (m->stored & ARCH_STORED_ROPE_PAIRS)
+        for (int k = 0; k < PRENORM_N_KINDS; k++) w->ropes[k].interleaved = true;
     for (int32_t i = 0; i < m->dims.n_layers; i++) TRY(finish_layer(m, &layers[i], err));
     TRY(finish_norm(m, &w->embed_norm, err));
     TRY(finish_norm(m, &w->final_norm, err));
@@ -105,7 +108,7 @@ static size_t wide_floats(const arch_model *m, const backend_ops *ops, int64_t n
 {
     const prenorm_model *w = m->weights;
     const int64_t d_q = m->dims.n_heads * m->dims.head_dim, d_kv = m->dims.n_kv_heads * m->dims.head_dim;
-    const size_t attn = ops->view_floats(n_tok, 2 * d_q + 2 * d_kv);
+    const size_t attn = ops->view_floats(n_tok, d_q + 2 * d_kv) + ops->view_floats(n_tok, d_q);
     const size_t ff = ops->view_floats(n_tok, w->ffn.base.scratch_features);
     return attn > ff ? attn : ff;
 }
@@ -170,12 +173,23 @@ static lath_status add_block(const fwd *f, const op_norm *post, const op_norm *n
 static lath_status block(prenorm_model *w, prenorm_layer *l, const op_norm *next, const fwd *f, int32_t i,
                          const prenorm_state *s, view in)
 {
-    TRY(nn_attention(f, &l->attn, &s->kinds[w->kinds[i]], in, s->qkv, s->ctx, s->delta));
+    nn_attention_args a = s->kinds[w->kinds[i]];
+    a.kv = f->kv ? &f->kv[i] : NULL;
+    TRY(nn_attention(f, &l->attn, &a, in, s->qkv, s->ctx, s->delta));
     TRY(add_block(f, &l->attn_post_norm, &l->ffn_norm, TRACE_ATTN_OUT, i, s));
     TRY(trace_emit(f, TRACE_ATTN_NORM, i, s->h));
     TRY(ffn_forward(&w->ffn.base, f, i, s->h, s->hidden, s->delta));
     TRY(add_block(f, &l->ffn_post_norm, next, TRACE_FFN_OUT, i, s));
     return trace_emit(f, TRACE_RESIDUAL, i, s->x);
+}
+
+lath_status prenorm_window(const arch_model *m, int32_t layer, int64_t *out, lath_error *err)
+{
+    const prenorm_model *w = m->weights;
+    if (w->bidirectional)
+        return err_set(err, LATH_ERR_UNSUPPORTED, "a %s model that looks both ways does not generate", m->desc->name);
+    *out = w->kinds[layer] == PRENORM_SLIDING ? w->reach + 1 : 0;
+    return LATH_OK;
 }
 
 lath_status prenorm_forward(arch_model *m, const fwd *f, float *state, view *out)

@@ -21,6 +21,7 @@ enum { PRENORM_FULL, PRENORM_SLIDING, PRENORM_N_KINDS };
 
 typedef struct prenorm_model {
     weight embed;       /* [vocab, d_model] */
+    weight lm_head;     /* [vocab, d_model]; absent where tied */
     op_norm embed_norm; /* of the embeddings; absent for most */
     op_norm final_norm;
     op_norm_kind norm_kind;
@@ -44,6 +45,7 @@ lath_status prenorm_layer_kinds(arch_model *m, const json_value *config, const c
 /* The parts of an arch_desc. */
 lath_status prenorm_finish(arch_model *m, lath_error *err);
 size_t prenorm_state_floats(const arch_model *m, const backend_ops *ops, int64_t n_tok);
+lath_status prenorm_window(const arch_model *m, int32_t layer, int64_t *out, lath_error *err);
 lath_status prenorm_forward(arch_model *m, const fwd *f, float *state, view *out);
 
 #endif

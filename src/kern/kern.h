@@ -29,7 +29,7 @@
 #include "base/error.h"
 #include "tensor/dtype.h"
 
-enum { KERN_LANES = 16 };
+enum { KERN_LANES = 16, KERN_ATTENTION_ROW_HEADS = 4 /* most n_q of attention_row */ };
 
 /* Elementwise functions; each <= 2 ulp of the true value (SIGMOID and SILU, which divide by a rounded sum: 2.5), or
  * within 1e-7 (GELU, GELU_TANH: the left tail) or 2^-120 (SILU left of -83). GELU is x * Phi(x) with erf (Hendrycks &
@@ -81,26 +81,37 @@ typedef struct kern_norm_args {
     float eps;
 } kern_norm_args;
 
+/* The same of one token as a plain row: x, r, y, sum are [n_groups * d], of any alignment. y may be x or r, sum x or r. */
+typedef struct kern_norm_row_args {
+    const float *x, *r, *gamma, *beta;
+    float *y, *sum;
+    int64_t d, n_groups;
+    float eps;
+} kern_norm_row_args;
+
 /* Rotary position embedding (Su et al. 2021) in place, of n_heads heads of one panel that lie one behind the other. Pair
  * i < n_pairs of a head is turned by the lane's angle i: (a, b) -> (a cos - b sin, b cos + a sin). A pair is features i
  * and i + n_pairs, or 2 i and 2 i + 1 where interleaved; the features behind 2 n_pairs stay. */
 typedef struct kern_rope_args {
-    float *x;                   /* [n_heads * head_dim][16] */
-    const float *cosine, *sine; /* [n_pairs][16] */
+    float *x;                   /* [n_heads * head_dim][lanes] */
+    const float *cosine, *sine; /* [n_pairs][lanes] */
     int64_t n_heads, head_dim, n_pairs;
+    int32_t lanes; /* 16: a panel; 1: the plain row of one token */
     bool interleaved;
 } kern_rope_args;
 
 /* One head of one panel of queries against the keys of a packed batch, softmax(q k^T * scale) v (Vaswani et al.
  * 2017). Lane i sees the keys begin[i] <= j < end[i] (token indices of the batch) and no others: a masked key is
- * skipped or weighs exactly 0. A lane with an empty range gives 0. Keys are taken in rising order. */
+ * skipped or weighs exactly 0. A lane with an empty range gives 0. Keys are taken in rising order; weights add up in f64. */
 typedef struct kern_attention_args {
     const float *q;     /* [head_dim][16] */
     const float *k, *v; /* of panel 0: [head_dim][16]; panel p is p * kv_stride floats on */
     int64_t kv_stride, head_dim;
+    int32_t ring; /* panels that there is memory for: panel p is where p % ring would be; 0: all have their own */
     const int32_t *begin, *end; /* [16] */
     int32_t lanes;              /* lanes in use of the query panel */
     float scale;
+    float softcap; /* 0: none; c: scaled scores s become c tanh(s / c) (Gemma Team 2024, Gemma 2) */
     /* NULL, or what is added to a score before the scale, by how far the query is behind the key: bias[q - key], any
      * distance between tokens that see each other being inside the array. query0: the token of lane 0. */
     const float *bias;
@@ -110,6 +121,27 @@ typedef struct kern_attention_args {
      * of the greatest end) floats */
     float *scratch;
 } kern_attention_args;
+
+/* One token's queries of n_q heads that share keys and values, as plain rows: softmax(q k^T * scale) v over the keys begin
+ * <= j < end (at least one), which lie in panels as kern_attention_args has them. Sums of weights are f64. */
+typedef struct kern_attention_row_args {
+    const float *q; /* [n_q][head_dim] */
+    int64_t q_stride;
+    const float *k, *v;
+    int64_t kv_stride, head_dim;
+    int32_t ring, n_q;
+    int64_t begin, end;
+    float scale, softcap;
+    float *out; /* [n_q][head_dim] */
+    int64_t out_stride;
+    float *scratch; /* kern_attention_row_floats, 64-byte aligned */
+} kern_attention_row_args;
+/* Scratch for n_keys keys, counted from the start of the panel of the first. */
+static inline size_t kern_attention_row_floats(int64_t n_keys, int64_t head_dim)
+{
+    const int64_t keys = (n_keys + KERN_LANES - 1) / KERN_LANES * KERN_LANES;
+    return (size_t)(KERN_ATTENTION_ROW_HEADS * (keys + 8 * ((head_dim + 7) / 8 * 8)));
+}
 
 /* y[f][lane] = scale * sum over sources of table[index[lane]][f] for lanes < n_lanes, 0 for the others; sources added
  * in order. One panel. */
@@ -177,7 +209,7 @@ typedef struct kern_dot_rows_i8_args {
  * first_nonfinite: index of the first NaN or infinity of n numbers (of a dtype_is_weight, any alignment), or -1. Of blocks the scales are looked
  * at (quant.h), and the index is that of a block's first number.
  * map: y[i] = fn(x[i]); y may be x.
- * glu: y[i] = fn(gate[i]) * up[i] (Dauphin et al. 2017, Shazeer 2020); y may be gate or up. 32-byte aligned. */
+ * glu: y[i] = fn(gate[i]) * up[i] (Dauphin et al. 2017, Shazeer 2020); y may be gate or up. Any alignment. */
 
 /* Products of single tokens: y[m][n] = fn(bias[n] + sum_k w[n][k] x[m][k]) for rows n0 <= n < n1 and m < n_x. x and y are plain rows, not panels.
  * The bits of y[m][n] depend on row n, row m, k and type only: not on n0, n1, n_x or where the rows lie.

@@ -215,6 +215,9 @@ static inline double oracle_fn(kern_fn fn, double x)
     }
 }
 
+/* A scaled score of attention under a cap; 0: none. */
+static inline double oracle_capped(double s, float cap) { return cap == 0 ? s : (double)cap * tanh(s / (double)cap); }
+
 static inline const char *oracle_fn_name(kern_fn fn)
 {
     static const char *const names[KERN_FN_COUNT] = {"none", "relu", "gelu",    "gelu_tanh",

@@ -221,25 +221,25 @@ static void check_rms_norm(check *c)
 
 /* ------------------------------------------------------------------------------ rope */
 
-static void rope_case(check *c, int64_t heads, int64_t head_dim, int64_t pairs, bool interleaved)
+static void rope_case(check *c, int64_t heads, int64_t head_dim, int64_t pairs, bool interleaved, int32_t lanes)
 {
     oracle_rng *r = &c->rng;
-    const int64_t n = heads * head_dim * 16;
-    WHERE(c, "rope %s heads=%d head_dim=%d pairs=%d interleaved=%d", c->t->isa, (int)heads, (int)head_dim, (int)pairs,
-          interleaved);
-    float *x = oracle_floats(n), *cosine = oracle_floats(pairs * 16), *sine = oracle_floats(pairs * 16),
+    const int64_t n = heads * head_dim * lanes;
+    WHERE(c, "rope %s heads=%d head_dim=%d pairs=%d interleaved=%d lanes=%d", c->t->isa, (int)heads, (int)head_dim,
+          (int)pairs, interleaved, lanes);
+    float *x = oracle_floats(n), *cosine = oracle_floats(pairs * lanes), *sine = oracle_floats(pairs * lanes),
           *y[2] = {oracle_floats(n), oracle_floats(n)};
     for (int64_t i = 0; i < n; i++) x[i] = rng_float(r, 2.0f);
-    for (int64_t i = 0; i < pairs * 16; i++) {
+    for (int64_t i = 0; i < pairs * lanes; i++) {
         const double angle = (double)rng_float(r, 1000.0f);
         cosine[i] = (float)cos(angle), sine[i] = (float)sin(angle);
     }
     for (int v = 0; v < 2; v++) {
         memcpy(y[v], x, (size_t)n * sizeof(float));
-        (v ? c->ref : c->t)->rope(&(kern_rope_args){y[v], cosine, sine, heads, head_dim, pairs, interleaved});
+        (v ? c->ref : c->t)->rope(&(kern_rope_args){y[v], cosine, sine, heads, head_dim, pairs, lanes, interleaved});
     }
     for (int64_t i = 0; i < n; i++) {
-        const int64_t lane = i % 16, f = i / 16 % head_dim, base = i - f * 16;
+        const int64_t lane = i % lanes, f = i / lanes % head_dim, base = i - f * lanes;
         if (f >= 2 * pairs) {
             assert_true(y[0][i] == x[i] && y[1][i] == x[i]);
             continue;
@@ -247,8 +247,8 @@ static void rope_case(check *c, int64_t heads, int64_t head_dim, int64_t pairs, 
         /* Which pair the feature is of, and its partner: as the paper's figure 1 has it, or with halves for neighbours. */
         const int64_t pair = interleaved ? f / 2 : f % pairs, is_second = interleaved ? f % 2 : f / pairs;
         const int64_t other = interleaved ? f ^ 1 : (f + pairs) % (2 * pairs);
-        const double cs = (double)cosine[pair * 16 + lane], sn = (double)sine[pair * 16 + lane];
-        const double mine = (double)x[i], partner = (double)x[base + other * 16];
+        const double cs = (double)cosine[pair * lanes + lane], sn = (double)sine[pair * lanes + lane];
+        const double mine = (double)x[i], partner = (double)x[base + other * lanes];
         const double want = is_second ? mine * cs + partner * sn : mine * cs - partner * sn;
         check_value(c, y[0][i], want, y[1][i], fabs(mine * cs) + fabs(partner * sn));
     }
@@ -260,9 +260,10 @@ static void check_rope(check *c)
 {
     for (int64_t head_dim = 2; head_dim <= 70; head_dim++)
         for (int interleaved = 0; interleaved < 2; interleaved++)
-            rope_case(c, 1 + head_dim % 5, head_dim, rng_int(&c->rng, 1, head_dim / 2), interleaved);
-    rope_case(c, 4, 128, 64, false);
-    rope_case(c, 2, 256, 32, true);
+            for (int32_t lanes = 1; lanes <= 16; lanes += 15)
+                rope_case(c, 1 + head_dim % 5, head_dim, rng_int(&c->rng, 1, head_dim / 2), interleaved, lanes);
+    rope_case(c, 4, 128, 64, false, 16);
+    rope_case(c, 2, 256, 32, true, 16);
 }
 
 /* ------------------------------------------------------------------------------ attention */
@@ -289,7 +290,8 @@ static void attention_case(check *c, int64_t head_dim, int64_t n, int kind)
     oracle_rng *r = &c->rng;
     const int64_t panels = (n + 15) / 16, p = rng_int(r, 0, panels - 1), stride = head_dim * 48 + 16 * rng_int(r, 0, 3);
     const int32_t lanes = (int32_t)(n - p * 16 < 16 ? n - p * 16 : 16);
-    const float scale = 1.0f / sqrtf((float)head_dim);
+    const float scale = 1.0f / sqrtf((float)head_dim),
+                softcap = rng_int(r, 0, 2) ? 0.0f : 0.3f * (float)rng_int(r, 1, 9);
     int32_t begin[16], end[16];
     float *distances = rng_int(r, 0, 2) ? NULL : oracle_floats(2 * n + 1), *bias = distances ? distances + n : NULL;
     for (int64_t i = 0; distances && i <= 2 * n; i++) distances[i] = rng_float(r, 3.0f);
@@ -309,8 +311,20 @@ static void attention_case(check *c, int64_t head_dim, int64_t n, int kind)
         float *scratch = oracle_floats(16 * 16 * panels + 16);
         out[w] = oracle_floats(head_dim * 16 + 16);
         (w ? c->ref : c->t)
-            ->attention(&(kern_attention_args){q, k, v, stride, head_dim, begin, end, lanes, scale, bias, p * 16,
-                                               out[w], scratch});
+            ->attention(&(kern_attention_args){.q = q,
+                                               .k = k,
+                                               .v = v,
+                                               .kv_stride = stride,
+                                               .head_dim = head_dim,
+                                               .begin = begin,
+                                               .end = end,
+                                               .lanes = lanes,
+                                               .scale = scale,
+                                               .softcap = softcap,
+                                               .bias = bias,
+                                               .query0 = p * 16,
+                                               .out = out[w],
+                                               .scratch = scratch});
         for (int i = 0; i < 16; i++)
             assert_true(isnan(scratch[16 * 16 * panels + i]) && isnan(out[w][head_dim * 16 + i]));
         free(scratch);
@@ -324,7 +338,7 @@ static void attention_case(check *c, int64_t head_dim, int64_t n, int kind)
             for (int64_t f = 0; f < head_dim; f++)
                 weight[j] += (double)q[f * 16 + lane] * (double)k[panel_at(stride, j, f)];
             if (bias) weight[j] += (double)bias[p * 16 + lane - j];
-            weight[j] *= (double)scale, largest = fmax(largest, weight[j]);
+            weight[j] = oracle_capped(weight[j] * (double)scale, softcap), largest = fmax(largest, weight[j]);
         }
         for (int32_t j = begin[lane]; j < end[lane]; j++) weight[j] = exp(weight[j] - largest), sum += weight[j];
         for (int64_t f = 0; f < head_dim; f++) {
@@ -721,6 +735,8 @@ static void check_first_nonfinite(check *c)
         }
     }
 }
+
+#include "kern_rows_check.h"
 
 /* ---------------------------------------------------------------------------------------------------------- the
  * table */

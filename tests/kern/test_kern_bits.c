@@ -249,8 +249,20 @@ static void attend_text(const kern_table *t, const float *text, int64_t n, int64
             begin[lane] = (int32_t)(token < at ? 0 : token < at + n ? at : at + n);
             end[lane] = (int32_t)(token < at ? at : token >= at + n ? total : causal ? token + 1 : at + n);
         }
-        t->attention(&(kern_attention_args){qkv + p * stride, qkv + head_dim * 16, qkv + 2 * head_dim * 16, stride,
-                                            head_dim, begin, end, lanes, 0.3f, bias, p * 16, o, scratch});
+        t->attention(&(kern_attention_args){.q = qkv + p * stride,
+                                            .k = qkv + head_dim * 16,
+                                            .v = qkv + 2 * head_dim * 16,
+                                            .kv_stride = stride,
+                                            .head_dim = head_dim,
+                                            .begin = begin,
+                                            .end = end,
+                                            .lanes = lanes,
+                                            .scale = 0.3f,
+                                            .softcap = causal ? 0.7f : 0.0f,
+                                            .bias = bias,
+                                            .query0 = p * 16,
+                                            .out = o,
+                                            .scratch = scratch});
         for (int64_t i = 0; i < n; i++)
             for (int64_t f = 0; (at + i) / 16 == p && f < head_dim; f++)
                 out[i * head_dim + f] = o[f * 16 + (at + i) % 16];

@@ -19,4 +19,5 @@ done
 "$python" make_tok_pipelines.py ../../tests/unit/tok/pipelines.jsonl
 "$python" make_bpe_cases.py ../../tests/unit/tok
 "$python" make_spm_goldens.py ../../tests/unit/tok/spm
+"$python" make_sampler_cases.py ../../tests/unit/engine/sampler.jsonl
 "$python" make_embrecords.py ../../tests/unit/store/records.bin
