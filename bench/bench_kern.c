@@ -2,7 +2,7 @@
  *
  * bench_kern.c: one thread's kernels against this core's FMA peak, measured in the same run.
  *
- *     bench_kern [isa] [slices] [linear|attention|norm]
+ *     bench_kern [isa] [slices] [linear|gelu|f16|prefill|attention|norm]
  *
  * Shared hosts change speed within seconds, so slices of the peak loop and of the kernel alternate, a few
  * milliseconds each, and each slice of the kernel is divided by the mean of its two neighbours: "% of peak" is the
@@ -156,22 +156,38 @@ static void linear_call(void *ctx, int64_t i)
     c->t->linear(&c->a);
 }
 
-static void bench_linear(const kern_table *t, int slices, dtype type, kern_fn fn)
+/* Any bits, but what may be a binary16, as a number or as the scale of a block, is a small normal one. */
+static void fill_halves(float *ring)
 {
-    static const int64_t shapes[][2] = {{384, 384}, {1152, 384}, {1536, 384}, {384, 1536},
-                                        {768, 768}, {3072, 768}, {768, 3072}};
-    static const int64_t tokens[] = {8, 16, 32, 64, 128, 512};
+    uint64_t s = 1;
+    for (size_t i = 0; i < RING_BYTES / 8; i++) {
+        s = s * 6364136223846793005u + 1442695040888963407u;
+        const uint64_t v = ((s ^ s >> 33) & 0x9fff9fff9fff9fffu) | 0x0400040004000400u;
+        memcpy(ring + 2 * i, &v, 8);
+    }
+}
+
+typedef struct linear_shapes {
+    int n_shapes, n_tokens;
+    int64_t nk[7][2], tokens[6];
+} linear_shapes;
+static const linear_shapes encoder = {
+    7,
+    6,
+    {{384, 384}, {1152, 384}, {1536, 384}, {384, 1536}, {768, 768}, {3072, 768}, {768, 3072}},
+    {8, 16, 32, 64, 128, 512}};
+static const linear_shapes decoder = {3, 2, {{1024, 1024}, {3072, 1024}, {640, 2048}}, {64, 512}};
+
+static void bench_linear(const kern_table *t, int slices, const linear_shapes *shapes, dtype type, kern_fn fn)
+{
     float *ring = floats(RING_BYTES / 4), *scratch = floats(t->linear_scratch + 16), *bias = floats(3072);
     float *x = floats(512 * 3072), *y = floats(512 * 3072);
-    if (type == DTYPE_F16) /* random bits are no halves: keep the exponents small */
-        for (size_t i = 0; i < RING_BYTES / 4; i++) {
-            uint32_t u = (uint32_t)i * 2654435761u & 0x9fff9fffu;
-            memcpy(&ring[i], &u, 4);
-        }
-    for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++) {
-        for (size_t m = 0; m < sizeof(tokens) / sizeof(tokens[0]); m++) {
-            const int64_t n = shapes[s][0], k = shapes[s][1], panels = (tokens[m] + 15) / 16;
-            linear_ctx c = {.t = t, .ring = (const unsigned char *)ring, .matrix = dtype_bytes(type, n * k)};
+    if (type != DTYPE_F32) fill_halves(ring); /* random bits are no halves */
+    for (int s = 0; s < shapes->n_shapes; s++) {
+        for (int m = 0; m < shapes->n_tokens; m++) {
+            const int64_t n = shapes->nk[s][0], k = shapes->nk[s][1], tokens = shapes->tokens[m],
+                          panels = (tokens + 15) / 16;
+            linear_ctx c = {.t = t, .ring = (const unsigned char *)ring, .matrix = (size_t)n * dtype_bytes(type, k)};
             c.n_ring = RING_BYTES / c.matrix;
             c.a = (kern_linear_args){.type = type,
                                      .w_stride = (int64_t)dtype_bytes(type, k),
@@ -185,12 +201,12 @@ static void bench_linear(const kern_table *t, int slices, dtype type, kern_fn fn
                                      .p1 = panels,
                                      .fn = fn,
                                      .scratch = scratch,
-                                     .last_lanes = (int32_t)(tokens[m] - (panels - 1) * 16)};
-            const double flops = 2.0 * (double)(n * k * tokens[m]);
+                                     .last_lanes = (int32_t)(tokens - (panels - 1) * 16)};
+            const double flops = 2.0 * (double)(n * k * tokens);
             char name[80];
             snprintf(name, sizeof(name), "linear %s%s %dx%d M=%d", dtype_name(type), fn ? " gelu" : "", (int)n, (int)k,
-                     (int)tokens[m]);
-            measure(name, &(job){linear_call, &c, flops, (double)tokens[m]}, slices);
+                     (int)tokens);
+            measure(name, &(job){linear_call, &c, flops, (double)tokens}, slices);
         }
     }
     free(ring), free(scratch), free(bias), free(x), free(y);
@@ -290,9 +306,12 @@ int main(int argc, char **argv)
     kern_table t;
     kern_table_init(&t, ceiling);
     printf("isa %s, one thread, FMA peak %.1f Gflop/s now, %d slices\n", t.isa, peak_slice(0.1) / 1e9, slices);
-    if (!*only || strcmp(only, "linear") == 0) bench_linear(&t, slices, DTYPE_F32, KERN_FN_NONE);
-    if (!*only || strcmp(only, "gelu") == 0) bench_linear(&t, slices, DTYPE_F32, KERN_FN_GELU);
-    if (!*only || strcmp(only, "f16") == 0) bench_linear(&t, slices, DTYPE_F16, KERN_FN_NONE);
+    if (!*only || strcmp(only, "linear") == 0) bench_linear(&t, slices, &encoder, DTYPE_F32, KERN_FN_NONE);
+    if (!*only || strcmp(only, "gelu") == 0) bench_linear(&t, slices, &encoder, DTYPE_F32, KERN_FN_GELU);
+    if (!*only || strcmp(only, "f16") == 0) bench_linear(&t, slices, &encoder, DTYPE_F16, KERN_FN_NONE);
+    static const dtype stored[] = {DTYPE_F32, DTYPE_F16, DTYPE_Q8_0, DTYPE_Q4_0, DTYPE_Q4_K, DTYPE_Q6_K};
+    for (size_t i = 0; i < sizeof(stored) / sizeof(stored[0]); i++)
+        if (!*only || strcmp(only, "prefill") == 0) bench_linear(&t, slices, &decoder, stored[i], KERN_FN_NONE);
     if (!*only || strcmp(only, "attention") == 0) bench_attention(&t, slices);
     if (!*only || strcmp(only, "norm") == 0) bench_norm(&t, slices);
     return 0;

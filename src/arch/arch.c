@@ -68,6 +68,14 @@ static void expand(char out[NAME_MAX_LEN], const char *prefix, const char *patte
         snprintf(out, NAME_MAX_LEN, "%s%s", prefix, pattern);
 }
 
+/* The name of a row in this kind of file; *prefix is what stands before it. NULL: there is none. */
+static const char *name_of(const arch_source *src, const arch_weight_row *r, const char **prefix)
+{
+    if (!weights_gguf(src->w)) return r->hf;
+    *prefix = "";
+    return r->gguf;
+}
+
 static bool per_layer(const arch_weight_row *r) { return strstr(r->hf, "{}") != NULL; }
 
 /* *out is NULL when there is none of this name. */
@@ -75,9 +83,12 @@ static lath_status lookup(const arch_source *src, const char *prefix, const arch
                           const tensor **out, lath_error *err)
 {
     char name[NAME_MAX_LEN];
-    expand(name, prefix, r->hf, layer);
+    const char *own = name_of(src, r, &prefix);
+    *out = NULL;
+    if (!own) return LATH_OK;
+    expand(name, prefix, own, layer);
     TRY(weights_find(src->w, name, out, err));
-    if (*out || !r->hf_old) return LATH_OK;
+    if (*out || own != r->hf || !r->hf_old) return LATH_OK;
     expand(name, prefix, r->hf_old, layer);
     return weights_find(src->w, name, out, err);
 }
@@ -167,7 +178,8 @@ static lath_status bind_row(const arch_model *m, const arch_source *src, const c
     if (!t && r->optional) return LATH_OK;
     if (!t) {
         char name[NAME_MAX_LEN];
-        expand(name, prefix, r->hf, layer);
+        const char *own = name_of(src, r, &prefix);
+        expand(name, prefix, own ? own : r->hf, layer);
         snprintf(text, sizeof(text), "no tensor \"%s\"", name);
         bad->missing++;
         add_trouble(bad, weights_name(src->w), text);
@@ -216,7 +228,7 @@ static lath_status report(const troubles *t, lath_error *err)
 lath_status arch_open(const arch_desc *d, const json_value *config, const char *config_name, const arch_source *src,
                       arch_model *m, lath_error *err)
 {
-    *m = (arch_model){.desc = d, .mem = src->mem};
+    *m = (arch_model){.desc = d, .mem = src->mem, .stored = src->stored};
     m->weights = arena_zero(src->mem, d->model_size);
     if (!m->weights) return err_nomem(err, d->model_size);
     TRY(d->parse(m, config, config_name, err));

@@ -61,6 +61,7 @@ typedef struct arch_weight_row {
     size_t offset; /* of a `weight` or a `vec` in the layer's struct or the model's */
     arch_kind kind;
     const char *hf, *hf_old; /* names in a Hugging Face file; the old one or NULL */
+    const char *gguf;        /* name in a GGUF file; NULL: such files have none of the kind */
     arch_dim rows, cols;     /* a vector has no cols */
     arch_stack stack;
     uint32_t
@@ -77,6 +78,12 @@ typedef struct arch_weight_row {
     {                                                                               \
         .offset = (at), .kind = ARCH_VECTOR, .hf = (name), .rows = (r), __VA_ARGS__ \
     }
+
+/* What weights of some files are stored as that is another form in the others: bits of arch_source.stored. */
+enum arch_stored {
+    ARCH_STORED_ROPE_PAIRS = 1, /* rows of queries and keys are in the order in which rotary pairs are neighbours */
+    ARCH_STORED_WHOLE_NORMS = 2 /* norms that are of 1 + weight have it added already */
+};
 
 typedef struct arch_model arch_model;
 
@@ -113,6 +120,7 @@ struct arch_model {
     arch_dims dims;
     arch_lm_head lm_head; /* parse() sets all but w */
     arena *mem;           /* the model's memory */
+    uint32_t stored;      /* bits of arch_stored, set before parse() */
     uint32_t has;         /* bits that parse() sets for arch_weight_row.when */
     void *weights;        /* the family's struct */
     void *layers;         /* [n_layers] of the family's layer struct */
@@ -131,6 +139,7 @@ typedef struct arch_source {
     weights *w; /* every tensor that is bound is marked in it */
     const log_sink *log;
     arena *mem;
+    uint32_t stored; /* bits of arch_stored */
 } arch_source;
 
 /* Parses the configuration, binds every row of the table. Missing, mis-shaped and integer-typed tensors are counted, all named in the log and the

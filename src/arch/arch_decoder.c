@@ -10,37 +10,44 @@
 #define A "layers.{}.self_attn."
 #define F "layers.{}.mlp."
 #define N "layers.{}."
+#define B "blk.{}."
 const arch_weight_row decoder_rows[] = {
-    ARCH_MAT(MODEL(embed), "embed_tokens.weight", ARCH_VOCAB, ARCH_D_MODEL),
-    ARCH_MAT(MODEL(lm_head), "lm_head.weight", ARCH_VOCAB, ARCH_D_MODEL, .head = true),
-    ARCH_VEC(MODEL(final_norm.gamma), "norm.weight", ARCH_D_MODEL),
-    ARCH_VEC(LAYER(attn_norm.gamma), N "input_layernorm.weight", ARCH_D_MODEL),
-    ARCH_VEC(LAYER(ffn_norm.gamma), N "post_attention_layernorm.weight", ARCH_D_MODEL, .when = DECODER_PRE_ONLY),
-    ARCH_VEC(LAYER(attn_post_norm.gamma), N "post_attention_layernorm.weight", ARCH_D_MODEL,
-             .when = DECODER_POST_NORMS),
-    ARCH_VEC(LAYER(ffn_norm.gamma), N "pre_feedforward_layernorm.weight", ARCH_D_MODEL, .when = DECODER_POST_NORMS),
+    ARCH_MAT(MODEL(embed), "embed_tokens.weight", ARCH_VOCAB, ARCH_D_MODEL, .gguf = "token_embd.weight"),
+    ARCH_MAT(MODEL(lm_head), "lm_head.weight", ARCH_VOCAB, ARCH_D_MODEL, .head = true, .gguf = "output.weight"),
+    ARCH_VEC(MODEL(final_norm.gamma), "norm.weight", ARCH_D_MODEL, .gguf = "output_norm.weight"),
+    ARCH_VEC(LAYER(attn_norm.gamma), N "input_layernorm.weight", ARCH_D_MODEL, .gguf = B "attn_norm.weight"),
+    ARCH_VEC(LAYER(ffn_norm.gamma), N "post_attention_layernorm.weight", ARCH_D_MODEL, .when = DECODER_PRE_ONLY,
+             .gguf = B "ffn_norm.weight"),
+    ARCH_VEC(LAYER(attn_post_norm.gamma), N "post_attention_layernorm.weight", ARCH_D_MODEL, .when = DECODER_POST_NORMS,
+             .gguf = B "post_attention_norm.weight"),
+    ARCH_VEC(LAYER(ffn_norm.gamma), N "pre_feedforward_layernorm.weight", ARCH_D_MODEL, .when = DECODER_POST_NORMS,
+             .gguf = B "ffn_norm.weight"),
     ARCH_VEC(LAYER(ffn_post_norm.gamma), N "post_feedforward_layernorm.weight", ARCH_D_MODEL,
-             .when = DECODER_POST_NORMS),
-    ARCH_MAT(LAYER(attn.q.w), A "q_proj.weight", ARCH_D_Q, ARCH_D_MODEL),
-    ARCH_MAT(LAYER(attn.k.w), A "k_proj.weight", ARCH_D_KV, ARCH_D_MODEL),
-    ARCH_MAT(LAYER(attn.v.w), A "v_proj.weight", ARCH_D_KV, ARCH_D_MODEL),
-    ARCH_MAT(LAYER(attn.o.w), A "o_proj.weight", ARCH_D_MODEL, ARCH_D_Q),
-    ARCH_VEC(LAYER(attn.q.bias), A "q_proj.bias", ARCH_D_Q, .when = DECODER_QKV_BIAS),
-    ARCH_VEC(LAYER(attn.k.bias), A "k_proj.bias", ARCH_D_KV, .when = DECODER_QKV_BIAS),
-    ARCH_VEC(LAYER(attn.v.bias), A "v_proj.bias", ARCH_D_KV, .when = DECODER_QKV_BIAS),
-    ARCH_VEC(LAYER(attn.o.bias), A "o_proj.bias", ARCH_D_MODEL, .when = DECODER_O_BIAS),
-    ARCH_VEC(LAYER(attn.q_norm.gamma), A "q_norm.weight", ARCH_HEAD_DIM, .when = DECODER_QK_NORM),
-    ARCH_VEC(LAYER(attn.k_norm.gamma), A "k_norm.weight", ARCH_HEAD_DIM, .when = DECODER_QK_NORM),
-    ARCH_MAT(LAYER(ffn.gate.w), F "gate_proj.weight", ARCH_D_FF, ARCH_D_MODEL),
-    ARCH_MAT(LAYER(ffn.up.w), F "up_proj.weight", ARCH_D_FF, ARCH_D_MODEL),
-    ARCH_MAT(LAYER(ffn.down.w), F "down_proj.weight", ARCH_D_MODEL, ARCH_D_FF),
-    ARCH_VEC(LAYER(ffn.gate.bias), F "gate_proj.bias", ARCH_D_FF, .when = DECODER_MLP_BIAS),
-    ARCH_VEC(LAYER(ffn.up.bias), F "up_proj.bias", ARCH_D_FF, .when = DECODER_MLP_BIAS),
-    ARCH_VEC(LAYER(ffn.down.bias), F "down_proj.bias", ARCH_D_MODEL, .when = DECODER_MLP_BIAS),
+             .when = DECODER_POST_NORMS, .gguf = B "post_ffw_norm.weight"),
+    ARCH_MAT(LAYER(attn.q.w), A "q_proj.weight", ARCH_D_Q, ARCH_D_MODEL, .gguf = B "attn_q.weight"),
+    ARCH_MAT(LAYER(attn.k.w), A "k_proj.weight", ARCH_D_KV, ARCH_D_MODEL, .gguf = B "attn_k.weight"),
+    ARCH_MAT(LAYER(attn.v.w), A "v_proj.weight", ARCH_D_KV, ARCH_D_MODEL, .gguf = B "attn_v.weight"),
+    ARCH_MAT(LAYER(attn.o.w), A "o_proj.weight", ARCH_D_MODEL, ARCH_D_Q, .gguf = B "attn_output.weight"),
+    ARCH_VEC(LAYER(attn.q.bias), A "q_proj.bias", ARCH_D_Q, .when = DECODER_QKV_BIAS, .gguf = B "attn_q.bias"),
+    ARCH_VEC(LAYER(attn.k.bias), A "k_proj.bias", ARCH_D_KV, .when = DECODER_QKV_BIAS, .gguf = B "attn_k.bias"),
+    ARCH_VEC(LAYER(attn.v.bias), A "v_proj.bias", ARCH_D_KV, .when = DECODER_QKV_BIAS, .gguf = B "attn_v.bias"),
+    ARCH_VEC(LAYER(attn.o.bias), A "o_proj.bias", ARCH_D_MODEL, .when = DECODER_O_BIAS, .gguf = B "attn_output.bias"),
+    ARCH_VEC(LAYER(attn.q_norm.gamma), A "q_norm.weight", ARCH_HEAD_DIM, .when = DECODER_QK_NORM,
+             .gguf = B "attn_q_norm.weight"),
+    ARCH_VEC(LAYER(attn.k_norm.gamma), A "k_norm.weight", ARCH_HEAD_DIM, .when = DECODER_QK_NORM,
+             .gguf = B "attn_k_norm.weight"),
+    ARCH_MAT(LAYER(ffn.gate.w), F "gate_proj.weight", ARCH_D_FF, ARCH_D_MODEL, .gguf = B "ffn_gate.weight"),
+    ARCH_MAT(LAYER(ffn.up.w), F "up_proj.weight", ARCH_D_FF, ARCH_D_MODEL, .gguf = B "ffn_up.weight"),
+    ARCH_MAT(LAYER(ffn.down.w), F "down_proj.weight", ARCH_D_MODEL, ARCH_D_FF, .gguf = B "ffn_down.weight"),
+    ARCH_VEC(LAYER(ffn.gate.bias), F "gate_proj.bias", ARCH_D_FF, .when = DECODER_MLP_BIAS, .gguf = B "ffn_gate.bias"),
+    ARCH_VEC(LAYER(ffn.up.bias), F "up_proj.bias", ARCH_D_FF, .when = DECODER_MLP_BIAS, .gguf = B "ffn_up.bias"),
+    ARCH_VEC(LAYER(ffn.down.bias), F "down_proj.bias", ARCH_D_MODEL, .when = DECODER_MLP_BIAS,
+             .gguf = B "ffn_down.bias"),
 };
 #undef A
 #undef F
 #undef N
+#undef B
 _Static_assert(sizeof(decoder_rows) / sizeof(decoder_rows[0]) == DECODER_N_ROWS, "DECODER_N_ROWS");
 const char *const decoder_prefixes[] = {"model.", "", "language_model.model.", NULL};
 

@@ -83,6 +83,9 @@ lath_status prenorm_finish(arch_model *m, lath_error *err)
 {
     prenorm_model *w = m->weights;
     prenorm_layer *layers = m->layers;
+    if (m->stored & ARCH_STORED_WHOLE_NORMS) w->norm_offset = 0;
+    if (m->stored & ARCH_STORED_ROPE_PAIRS)
+        for (int k = 0; k < PRENORM_N_KINDS; k++) w->ropes[k].interleaved = true;
     for (int32_t i = 0; i < m->dims.n_layers; i++) TRY(finish_layer(m, &layers[i], err));
     TRY(finish_norm(m, &w->embed_norm, err));
     TRY(finish_norm(m, &w->final_norm, err));
@@ -105,7 +108,7 @@ static size_t wide_floats(const arch_model *m, const backend_ops *ops, int64_t n
 {
     const prenorm_model *w = m->weights;
     const int64_t d_q = m->dims.n_heads * m->dims.head_dim, d_kv = m->dims.n_kv_heads * m->dims.head_dim;
-    const size_t attn = ops->view_floats(n_tok, 2 * d_q + 2 * d_kv);
+    const size_t attn = ops->view_floats(n_tok, d_q + 2 * d_kv) + ops->view_floats(n_tok, d_q);
     const size_t ff = ops->view_floats(n_tok, w->ffn.base.scratch_features);
     return attn > ff ? attn : ff;
 }

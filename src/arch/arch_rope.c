@@ -115,6 +115,22 @@ static lath_status scale_llama3(const rope_source *s, const json_value *c, const
     return LATH_OK;
 }
 
+/* Each frequency divided by a number of its own. */
+static lath_status scale_factors(const rope_source *s, const char *name, nn_rope *r, lath_error *err)
+{
+    const json_value *list = json_get(s->params, "factors");
+    if (!list || list->kind != JSON_ARRAY || list->u.items.count != (size_t)r->n_pairs)
+        return err_set(err, LATH_ERR_FORMAT, "%s: rope type \"factors\": want %lld numbers", name,
+                       (long long)r->n_pairs);
+    int64_t i = 0;
+    for (const json_value *v = list->u.items.first; v; v = v->next, i++) {
+        if (v->kind != JSON_REAL || !(v->u.real > 0))
+            return err_set(err, LATH_ERR_FORMAT, "%s: rope type \"factors\": want numbers over 0", name);
+        r->inv_freq[i] /= (float)v->u.real;
+    }
+    return LATH_OK;
+}
+
 /* The dimension whose wavelength makes `turns` turns over the original length. */
 static double yarn_dimension(double turns, double dims, double theta, double length)
 {
@@ -165,6 +181,7 @@ static lath_status scale(const rope_source *s, const json_value *c, const char *
     if (strcmp(s->type, "default") == 0 || strcmp(s->type, "dynamic") == 0) return LATH_OK;
     if (strcmp(s->type, "linear") == 0) return scale_linear(s, name, r, err);
     if (strcmp(s->type, "ntk") == 0) return scale_ntk(s, name, r, err);
+    if (strcmp(s->type, "factors") == 0) return scale_factors(s, name, r, err);
     if (strcmp(s->type, "llama3") == 0) return scale_llama3(s, c, name, most, r, err);
     if (strcmp(s->type, "yarn") == 0) return scale_yarn(s, c, name, most, r, err);
     return err_set(err, LATH_ERR_UNSUPPORTED, "%s: rope type \"%.60s\" is not supported", name, s->type);

@@ -29,29 +29,12 @@ static lath_status get_text(const reading *r, const char *key, const char **out,
     return *out ? LATH_OK : err_nomem(err, v->as.text.len);
 }
 
-/* A value as a number that is whole and in range; flags are bools or numbers. */
-static bool whole(const gguf_value *v, int64_t *out)
-{
-    switch (v->kind) {
-    case GGUF_U8:
-    case GGUF_U16:
-    case GGUF_U32:
-    case GGUF_U64:
-    case GGUF_BOOL: *out = v->as.u <= INT32_MAX ? (int64_t)v->as.u : -1; return v->as.u <= INT32_MAX;
-    case GGUF_I8:
-    case GGUF_I16:
-    case GGUF_I32:
-    case GGUF_I64: *out = v->as.i; return v->as.i >= 0 && v->as.i <= INT32_MAX;
-    default: return false;
-    }
-}
-
 static lath_status get_number(const reading *r, const char *key, int32_t *out, lath_error *err)
 {
     const gguf_value *v = gguf_get(r->g, key);
     int64_t n;
     if (!v) return LATH_OK;
-    if (!whole(v, &n)) return wrong(r, key, "a number from 0 to 2147483647", err);
+    if (!gguf_whole(v, INT32_MAX, &n)) return wrong(r, key, "a number from 0 to 2147483647", err);
     *out = (int32_t)n;
     return LATH_OK;
 }
@@ -166,21 +149,12 @@ static lath_status open_from(const reading *r, const lath_allocator *alloc, tok 
     return tok_open_arrays(alloc, r->path, &a, out, err);
 }
 
-lath_status gguf_tokenizer_open(const lath_allocator *alloc, const char *path, tok **out, lath_error *err)
+lath_status gguf_tokenizer_open(const lath_allocator *alloc, const gguf *g, tok **out, lath_error *err)
 {
-    gguf *g;
     arena mem;
-    TRY(gguf_open(alloc, path, FILE_MAP, &g, err));
     arena_init(&mem, alloc);
-    const reading r = {g, path, &mem};
+    const reading r = {g, gguf_file(g)->path, &mem};
     const lath_status st = open_from(&r, alloc, out, err);
     arena_deinit(&mem);
-    gguf_close(g);
     return st;
-}
-
-bool gguf_is_name(const char *path)
-{
-    const size_t n = strlen(path);
-    return n > 5 && strcmp(path + n - 5, ".gguf") == 0;
 }

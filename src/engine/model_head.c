@@ -32,7 +32,7 @@ static lath_status score_tokens(const lath_model *m, int32_t ids[2], int32_t *n,
 
 static lath_status open_language_model(lath_model *m, const model_config *c, lath_error *err)
 {
-    const char *chat_template;
+    const char *chat_template = model_chat_template(m);
     int32_t ids[2], n;
     const bool named = m->st.n_score_ids > 0;
     if (!named && strcmp(c->type, "qwen3") != 0)
@@ -41,7 +41,6 @@ static lath_status open_language_model(lath_model *m, const model_config *c, lat
             "%s: model_type \"%.40s\" is a language model that says nothing about scoring pairs (lath rerank "
             "has the prompt of Qwen3-Reranker, and LogitScore modules)",
             m->path, c->type);
-    TRY(st_chat_template(&m->mem, m->st.encoder_dir, &chat_template, err));
     m->judges = !named || chat_template;
     if (named && chat_template && !judge_is_template(chat_template))
         return err_set(err, LATH_ERR_UNSUPPORTED,
@@ -61,6 +60,14 @@ static lath_status default_pooling(lath_model *m, const model_config *c, lath_er
     return LATH_OK;
 }
 
+/* What is wrong with it concerns only who wants it: it is kept for lath_session_create. */
+static lath_status open_lm_head(lath_model *m, const model_config *c, lath_error *err)
+{
+    const lath_status st = arch_open_lm_head(&m->arch, &c->src, &m->lm_head_error);
+    if (st == LATH_ERR_NOMEM && err) *err = m->lm_head_error;
+    return st == LATH_ERR_NOMEM ? st : LATH_OK;
+}
+
 lath_status model_open_head(lath_model *m, const model_config *c, lath_error *err)
 {
     const char *name;
@@ -75,15 +82,18 @@ lath_status model_open_head(lath_model *m, const model_config *c, lath_error *er
     TRY(st_config_activation(c->json, c->path, &m->st, err));
     err_clear(&m->head_error);
     err_clear(&m->lm_head_error);
+    const bool generates = m->st.n_score_ids > 0 || arch_class_generates(name); /* an embedder may, too */
+    if (generates) TRY(open_lm_head(m, c, err));
     if (arch_class_scores(name)) {
         m->kind = MODEL_CROSS_ENCODER;
         TRY(arch_labels_load(&m->mem, c->json, c->path, &m->labels, err));
         st = open_classifier(m, c, &m->head_error);
-    } else if (m->st.n_score_ids > 0 || (arch_class_generates(name) && !m->st.has_pooling)) {
+    } else if (m->st.n_score_ids > 0 || (generates && !m->st.has_pooling)) {
         m->kind = MODEL_GENERATOR;
-        st = arch_open_lm_head(&m->arch, &c->src, &m->lm_head_error);
-        if (st == LATH_OK) st = open_language_model(m, c, &m->head_error);
-        if (m->lm_head_error.status != LATH_OK) m->head_error = m->lm_head_error;
+        if (m->arch.lm_head.w)
+            st = open_language_model(m, c, &m->head_error);
+        else
+            m->head_error = m->lm_head_error;
     }
     if (st != LATH_ERR_NOMEM) return LATH_OK;
     if (err) *err = m->head_error;

@@ -180,6 +180,14 @@ lath_status model_fingerprint(const lath_model *m, uint64_t out[2], lath_error *
                                              "config_sentence_transformers.json", "1_Pooling/config.json"};
     hash128 h = {1, 2};
     buf path, text;
+    const gguf *g = weights_gguf(m->sources[0]);
+    if (g) { /* configuration and tokenizer are what stands before the tensors of the first part */
+        mix(&h, gguf_file(g)->data, gguf_header_bytes(g));
+        mix_sources(&h, m);
+        out[0] = h.lo;
+        out[1] = h.hi;
+        return LATH_OK;
+    }
     buf_init(&path, &m->rt->alloc, 1 << 16);
     buf_init(&text, &m->rt->alloc, SIZE_MAX / 2);
     lath_status st = LATH_OK;

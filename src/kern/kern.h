@@ -209,7 +209,7 @@ typedef struct kern_dot_rows_i8_args {
  * first_nonfinite: index of the first NaN or infinity of n numbers (of a dtype_is_weight, any alignment), or -1. Of blocks the scales are looked
  * at (quant.h), and the index is that of a block's first number.
  * map: y[i] = fn(x[i]); y may be x.
- * glu: y[i] = fn(gate[i]) * up[i] (Dauphin et al. 2017, Shazeer 2020); y may be gate or up. 32-byte aligned. */
+ * glu: y[i] = fn(gate[i]) * up[i] (Dauphin et al. 2017, Shazeer 2020); y may be gate or up. Any alignment. */
 
 /* Products of single tokens: y[m][n] = fn(bias[n] + sum_k w[n][k] x[m][k]) for rows n0 <= n < n1 and m < n_x. x and y are plain rows, not panels.
  * The bits of y[m][n] depend on row n, row m, k and type only: not on n0, n1, n_x or where the rows lie.

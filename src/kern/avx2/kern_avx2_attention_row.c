@@ -72,7 +72,8 @@ VEC_INLINE void panel_values(const row_job *j, const int n, const bool edge, con
                  wb##i = n > i ? _mm256_load_ps(j->weight[i] + at + 8) : _mm256_setzero_ps();
     DO(0)
     DO(1)
-    DO(2) DO(3)
+    DO(2)
+    DO(3)
 #undef DO
         float *p0 = j->part[0],
               *p1 = j->part[1], *p2 = j->part[2], *p3 = j->part[3];
