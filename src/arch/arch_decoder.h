@@ -28,12 +28,12 @@ lath_status decoder_parse(arch_model *m, const json_value *config, const char *n
 extern const arch_weight_row decoder_rows[];
 extern const char *const decoder_prefixes[];
 
-#define DECODER_DESC(type, parse_function)                                                                  \
-    {                                                                                                       \
-        .name = (type), .prefixes = decoder_prefixes, .parse = (parse_function), .rows = decoder_rows,      \
-        .n_rows = DECODER_N_ROWS, .model_size = sizeof(prenorm_model), .layer_size = sizeof(prenorm_layer), \
-        .finish = prenorm_finish, .state_floats = prenorm_state_floats, .forward = prenorm_forward,         \
-        .window = prenorm_window                                                                            \
+#define DECODER_DESC(type, parse_function)                                                                             \
+    {                                                                                                                  \
+        .name = (type), .causal = true, .prefixes = decoder_prefixes, .parse = (parse_function), .rows = decoder_rows, \
+        .n_rows = DECODER_N_ROWS, .model_size = sizeof(prenorm_model), .layer_size = sizeof(prenorm_layer),            \
+        .finish = prenorm_finish, .state_floats = prenorm_state_floats, .forward = prenorm_forward,                    \
+        .window = prenorm_window                                                                                       \
     }
 
 #endif
