@@ -49,6 +49,14 @@ static lath_status open_language_model(lath_model *m, const model_config *c, lat
     return arch_head_open_tokens(&m->arch, c->path, ids, n, &m->head, err);
 }
 
+/* What is wrong with it concerns only who wants it: it is kept for lath_session_create. */
+static lath_status open_lm_head(lath_model *m, const model_config *c, lath_error *err)
+{
+    const lath_status st = arch_open_lm_head(&m->arch, &c->src, &m->lm_head_error);
+    if (st == LATH_ERR_NOMEM && err) *err = m->lm_head_error;
+    return st == LATH_ERR_NOMEM ? st : LATH_OK;
+}
+
 /* A language model whose files say nothing about embeddings: the reference takes its last token, which alone has seen all of the text, unless
  * every token does. */
 static lath_status default_pooling(lath_model *m, const model_config *c, lath_error *err)
@@ -58,14 +66,6 @@ static lath_status default_pooling(lath_model *m, const model_config *c, lath_er
     TRY(json_get_bool(c->json, "is_causal", c->path, &causal, err));
     if (causal) m->st.modes[0] = KERN_POOL_LAST;
     return LATH_OK;
-}
-
-/* What is wrong with it concerns only who wants it: it is kept for lath_session_create. */
-static lath_status open_lm_head(lath_model *m, const model_config *c, lath_error *err)
-{
-    const lath_status st = arch_open_lm_head(&m->arch, &c->src, &m->lm_head_error);
-    if (st == LATH_ERR_NOMEM && err) *err = m->lm_head_error;
-    return st == LATH_ERR_NOMEM ? st : LATH_OK;
 }
 
 lath_status model_open_head(lath_model *m, const model_config *c, lath_error *err)
