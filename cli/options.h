@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 enum option_group {
+    MODEL_IS_OPTIONAL = 1 << 30, /* of a command with GROUP_MODEL */
     GROUP_MODEL = 1 << 0,
     GROUP_SEARCH = 1 << 1,
     GROUP_TOKENIZE = 1 << 2,
