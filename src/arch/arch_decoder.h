@@ -37,7 +37,8 @@ extern const char *const decoder_prefixes[];
     {                                                                                                            \
         .name = (type), .prefixes = decoder_prefixes, .parse = (parse_function), .rows = (table), .n_rows = (n), \
         .model_size = sizeof(prenorm_model), .layer_size = sizeof(prenorm_layer), .finish = prenorm_finish,      \
-        .state_floats = prenorm_state_floats, .forward = prenorm_forward, .window = prenorm_window               \
+        .state_floats = prenorm_state_floats, .forward = prenorm_forward, .window = prenorm_window,              \
+        .rotation = prenorm_rotation                                                                             \
     }
 #define DECODER_DESC(type, parse_function) DECODER_DESC_OF(type, parse_function, decoder_rows, DECODER_N_ROWS)
 

@@ -198,6 +198,12 @@ lath_status prenorm_window(const arch_model *m, int32_t layer, int64_t *out, lat
     return LATH_OK;
 }
 
+int32_t prenorm_rotation(const arch_model *m, int64_t length)
+{
+    const nn_rope *r = &((const prenorm_model *)m->weights)->ropes[PRENORM_FULL];
+    return r->long_freq && length > r->trained;
+}
+
 lath_status prenorm_forward(arch_model *m, const fwd *f, float *state, view *out)
 {
     prenorm_model *w = m->weights;

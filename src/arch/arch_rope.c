@@ -118,6 +118,23 @@ static lath_status scale_llama3(const rope_source *s, const json_value *c, const
     return LATH_OK;
 }
 
+/* freq[i] /= the i-th number of a list that has to be there. */
+static lath_status divide_by(const rope_source *s, const char *key, const char *name, int64_t n, float *freq,
+                             lath_error *err)
+{
+    const json_value *list = json_get(s->params, key);
+    bool good = json_present(list) && list->kind == JSON_ARRAY && list->u.items.count == (size_t)n;
+    int64_t i = 0;
+    for (const json_value *v = good ? list->u.items.first : NULL; v && good; v = v->next, i++) {
+        const double factor = v->kind == JSON_INT ? (double)v->u.integer : v->kind == JSON_REAL ? v->u.real : 0;
+        good = factor > 0 && factor < 1e30;
+        if (good) freq[i] /= (float)factor;
+    }
+    if (good) return LATH_OK;
+    return err_set(err, LATH_ERR_FORMAT, "%s: rope type \"%s\": want \"%s\", an array of %lld numbers over 0", name,
+                   s->type, key, (long long)n);
+}
+
 /* The dimension whose wavelength makes `turns` turns over the original length. */
 static double yarn_dimension(double turns, double dims, double theta, double length)
 {
@@ -178,23 +195,6 @@ static lath_status scale_dynamic(const rope_source *s, const char *name, int64_t
     r->stretch = factor;
     r->longest = (int64_t)fmin((double)most * factor, 1 << 30);
     return LATH_OK;
-}
-
-/* freq[i] /= the i-th number of a list that has to be there. */
-static lath_status divide_by(const rope_source *s, const char *key, const char *name, int64_t n, float *freq,
-                             lath_error *err)
-{
-    const json_value *list = json_get(s->params, key);
-    bool good = json_present(list) && list->kind == JSON_ARRAY && list->u.items.count == (size_t)n;
-    int64_t i = 0;
-    for (const json_value *v = good ? list->u.items.first : NULL; v && good; v = v->next, i++) {
-        const double factor = v->kind == JSON_INT ? (double)v->u.integer : v->kind == JSON_REAL ? v->u.real : 0;
-        good = factor > 0 && factor < 1e30;
-        if (good) freq[i] = 1.0f / ((float)factor * (1.0f / freq[i]));
-    }
-    if (good) return LATH_OK;
-    return err_set(err, LATH_ERR_FORMAT, "%s: rope type \"%s\": want \"%s\", an array of %lld numbers over 0", name,
-                   s->type, key, (long long)n);
 }
 
 static lath_status scale_longrope(const rope_source *s, const json_value *c, const char *name, int64_t most, arena *mem,

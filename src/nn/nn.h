@@ -11,7 +11,8 @@
 typedef struct batch {
     int64_t n_tok;
     int32_t n_seq;
-    int32_t past; /* tokens of the sequence (then there is one) that came in earlier batches and are kept: fwd.kv */
+    int32_t past;   /* tokens of the sequence (then there is one) that came in earlier batches and are kept: fwd.kv */
+    int32_t length; /* of that sequence with the batches that belong to this one; 0: no others do */
     int32_t *ids, *type_ids, *pos; /* [n_tok] */
     int32_t *begin,
         *end;       /* [n_tok] the tokens that token t may see, its own text's; counted from the first that is kept */

@@ -65,7 +65,7 @@ static bool make_sets(const nn_rope *r, const batch *b, float *sets, int32_t *se
     memcpy(sets, r->inv_freq, bytes);
     if (r->long_freq) memcpy(sets + ++n * r->n_pairs, r->long_freq, bytes);
     for (int32_t i = 0; i < b->n_seq; i++) {
-        const int64_t length = b->past + b->start[i + 1] - b->start[i];
+        const int64_t length = b->length ? b->length : b->past + b->start[i + 1] - b->start[i];
         const bool is_long = length > r->trained;
         if (is_long && !r->long_freq) {
             const double longer = r->stretch * (double)length / (double)r->trained - (r->stretch - 1);
