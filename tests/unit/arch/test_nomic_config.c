@@ -141,7 +141,7 @@ static const row rows[] = {
     /* and of the other */
     {MODERN, {{"rope_parameters", "{\"rope_theta\":500,\"rope_type\":\"default\"}"}}, LATH_OK, NULL},
     {MODERN, {{"rope_parameters", "{\"rope_theta\":0,\"rope_type\":\"default\"}"}}, BAD, "rope_theta is out of range"},
-    {MODERN, {{"rope_parameters", "{\"rope_type\":\"longrope\"}"}}, NOT, "rope type \"longrope\""},
+    {MODERN, {{"rope_parameters", "{\"rope_type\":\"wavelet\"}"}}, NOT, "rope type \"wavelet\""},
     {MODERN, {{"rope_parameters", "{\"rope_type\":\"linear\"}"}}, BAD, "want \"factor\""},
     {MODERN, {{"rope_parameters", "[]"}}, BAD, "\"rope_parameters\""},
     {MODERN, {{"rope_parameters", "{\"partial_rotary_factor\":0.7}"}}, NOT, "heads of 6 features of which 4 turn"},
