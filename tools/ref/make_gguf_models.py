@@ -10,6 +10,7 @@ of blocks have an expected.safetensors of their own: what the reference gives fo
 Embedders are those of tests/golden/FAMILY with their own tokenizers.
 
     make_gguf_models.py [CASE...]      all cases when none is named
+    make_gguf_models.py --seeds DIR    tests/fuzz/corpus/fuzz_gguf_model: the smallest models of some architectures
 """
 
 import dataclasses
@@ -32,7 +33,7 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 
 import make_decoder_goldens as decoders  # noqa: E402
 import tiny_tokenizers as tiny  # noqa: E402
-from decoder_cases import VOCAB, Case, gemma3, llama, smollm3  # noqa: E402
+from decoder_cases import LLAMA3, VOCAB, Case, decoder, gemma3, granite, llama, longrope, phi3, smollm3  # noqa: E402
 from st_goldens import Random  # noqa: E402
 
 ARCHS = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
@@ -417,8 +418,36 @@ def embedder(case: str, out: Path) -> None:
     w.close()
 
 
+# -------------------------------------------------------------------------------------------------------------------- seeds
+
+TINY = dict(hidden_size=8, intermediate_size=8, num_attention_heads=2, num_key_value_heads=1, head_dim=4, num_hidden_layers=1)
+SEEDS = (
+    Case("llama", llama(**TINY, rope_scaling=LLAMA3)),
+    Case("llama_biases", llama(**TINY, attention_bias=True, mlp_bias=True, rope_scaling={"rope_type": "linear", "factor": 2.0})),
+    Case("qwen3", decoder("qwen3", "Qwen3", **TINY, tie_word_embeddings=True, original_max_position_embeddings=64,
+                          rope_scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64})),
+    Case("gemma3", gemma3(**(TINY | {"num_hidden_layers": 2}), query_pre_attn_scalar=4, sliding_window_pattern=2)),
+    Case("phi3", phi3(**{k: v for k, v in TINY.items() if k != "head_dim"}, max_position_embeddings=1024, rope_scaling=longrope(2))),
+    Case("granite", granite(**TINY)),
+)
+
+
+def seed(case: Case, path: Path) -> None:
+    config = config_of(case.file_config())
+    names = names_of(config)
+    with tempfile.TemporaryDirectory() as tmp:
+        refcommon.write_json(Path(tmp) / "config.json", case.file_config())
+        weights = decoders.random_weights(case, Path(tmp), Random(case.name, "float32"))
+    write_model(config, {file_name(names, n): (to_file(config, n, v.numpy()), T.F32) for n, v in weights.items()}, path)
+
+
 def main() -> None:
     wanted = sys.argv[1:]
+    if wanted[:1] == ["--seeds"]:
+        for case in SEEDS:
+            seed(case, Path(wanted[1]) / f"{case.name}.gguf")
+        shutil.copy(refcommon.GOLDEN / "gguf_embed/nomic_bert/v15/model.gguf", Path(wanted[1]) / "nomic.gguf")
+        return
     makers = {c: lambda out, c=c: from_decoder(c, out) for c in FROM_DECODERS} | {
         b.case.name: lambda out, b=b: with_blocks(b, out) for b in BLOCKS} | {
         e: lambda out, e=e: embedder(e, out) for e in EMBEDDERS}
