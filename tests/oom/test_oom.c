@@ -219,7 +219,7 @@ static void torture(const char *name)
         atomic_store(&count.fail_at, k);
         lath_status st = run_all(&a, path, &err);
         without += st == LATH_OK;
-        if (st != LATH_ERR_NOMEM && (st != LATH_OK || without > 3))
+        if (st != LATH_ERR_NOMEM && (st != LATH_OK || without > 8))
             fail_msg("%s: allocation %ld of %ld failed, status %d (%s)", name, k, total, (int)st, err.msg);
         if (atomic_load(&count.out) != 0)
             fail_msg("%s: allocation %ld of %ld failed, %ld blocks leaked (%s)", name, k, total,
