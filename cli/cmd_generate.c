@@ -8,14 +8,13 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "lm.h"
 #include "output.h"
-#include "progress.h"
-#include "prompt.h"
-#include "setup.h"
 #include "signals.h"
 
 typedef struct generate_job {
     const options *o;
+    lm_job lm;
     output out;
     buf text, ids, probs; /* --json: so far; ids and probs as the insides of arrays */
     size_t n;
@@ -77,12 +76,12 @@ static int see(void *ctx, const lath_generated *g)
 
 static double per_second(double n, double seconds) { return seconds > 0 ? n / seconds : 0; }
 
-static void put_timings(buf *b, const lath_generate_result *r)
+static void put_timings(buf *b, const lath_generate_result *r, double prompt_seconds)
 {
     buf_str(b, "\"timings\":{\"prompt_seconds\":");
-    json_put_f64(b, r->seconds_prompt);
+    json_put_f64(b, prompt_seconds);
     buf_str(b, ",\"prompt_tokens_per_second\":");
-    json_put_f64(b, per_second((double)(r->n_prompt - r->n_reused), r->seconds_prompt));
+    json_put_f64(b, per_second((double)r->n_prompt, prompt_seconds));
     buf_str(b, ",\"completion_seconds\":");
     json_put_f64(b, r->seconds_tokens);
     buf_str(b, ",\"completion_tokens_per_second\":");
@@ -90,7 +89,7 @@ static void put_timings(buf *b, const lath_generate_result *r)
     buf_char(b, '}');
 }
 
-static void put_document(generate_job *j, const lath_generate_result *r)
+static void put_document(generate_job *j, const lath_generate_result *r, double prompt_seconds)
 {
     buf *b = &j->out.b;
     buf_str(b, "{\"text\":");
@@ -99,7 +98,7 @@ static void put_document(generate_job *j, const lath_generate_result *r)
     if (j->o->logprobs) buf_printf(b, ",\"logprobs\":[%s]", buf_cstr(&j->probs));
     buf_printf(b, ",\"finish_reason\":\"%s\",\"usage\":{\"prompt_tokens\":%zu,\"completion_tokens\":%zu},",
                r->finish == LATH_FINISH_STOP ? "stop" : "length", r->n_prompt, r->n_tokens);
-    put_timings(b, r);
+    put_timings(b, r, prompt_seconds);
     buf_str(b, "}\n");
 }
 
@@ -128,74 +127,78 @@ static lath_status list_stops(options *o, lath_generate_options *g, lath_error *
     return LATH_OK;
 }
 
-static lath_status generate(generate_job *j, setup *s, lath_session *session, options *o, const lath_tokens *prompt,
-                            lath_error *err)
+static void say_timings(const lath_generate_result *r, double prompt_seconds)
+{
+    fprintf(stderr, "lath: prompt %zu tokens, %.1f tokens/s; text %zu tokens, %.1f tokens/s\n", r->n_prompt,
+            per_second((double)r->n_prompt, prompt_seconds), r->n_tokens,
+            per_second((double)r->n_tokens, r->seconds_tokens));
+}
+
+static lath_status generate(generate_job *j, options *o, lath_error *err)
 {
     lath_generate_options g = LATH_GENERATE_OPTIONS_INIT;
     lath_sample_options sample;
     lath_generate_result r = {.struct_size = sizeof(r)};
-    (void)s;
+    progress p;
     sample_options(o, &sample);
     g.sample = &sample;
     g.n_logprobs = (int32_t)o->logprobs;
     if (o->max_new.given) g.max_tokens = (int32_t)o->max_new.whole;
     TRY(list_stops(o, &g, err));
-    const lath_status st = lath_generate(session, prompt->ids, prompt->n, &g, see, j, &r, err);
+    progress_init(&p, "prompt", o->quiet);
+    TRY(lm_feed(&j->lm, j->lm.ids, j->lm.n, NULL, NULL, &p, err));
+    const double prompt_seconds = progress_seconds(&p);
+    progress_clear(&p);
+    const lath_status st = lath_generate(j->lm.session, j->lm.ids, j->lm.n, &g, see, j, &r, err);
     if (st == LATH_ERR_INTERRUPTED && j->failed != LATH_OK) { /* why the callback ended it */
         *err = *j->err;
         return j->failed;
     }
     TRY(st);
     if (o->json || o->jsonl)
-        put_document(j, &r);
+        put_document(j, &r, prompt_seconds);
     else if (j->out.terminal)
         buf_char(&j->out.b, '\n');
     TRY(buf_status(&j->text, err));
+    TRY(buf_status(&j->ids, err));
     TRY(buf_status(&j->probs, err));
-    if (o->verbose)
-        fprintf(stderr, "lath: prompt %zu tokens, %.1f tokens/s; text %zu tokens, %.1f tokens/s\n", r.n_prompt,
-                per_second((double)(r.n_prompt - r.n_reused), r.seconds_prompt), r.n_tokens,
-                per_second((double)r.n_tokens, r.seconds_tokens));
+    if (o->verbose && !o->quiet) say_timings(&r, prompt_seconds);
     return LATH_OK;
 }
 
-static lath_status encode_prompt(const setup *s, const buf *text, lath_tokens *out, lath_error *err)
+/* Room for the prompt and what -n allows, at least the default. */
+static lath_status open_session(generate_job *j, const options *o, lath_error *err)
 {
-    lath_encode_options eo = LATH_ENCODE_OPTIONS_INIT;
-    TRY(lath_encode(lath_model_tokenizer(s->model), (lath_text){text->data, text->len}, &eo, out, err));
-    if (out->n > 0) return LATH_OK;
-    return err_set(err, LATH_ERR_INPUT, "the prompt is empty, and the model has no token that begins a text");
+    lath_session_options so = LATH_SESSION_OPTIONS_INIT;
+    const int64_t want = (int64_t)j->lm.n + (o->max_new.given ? o->max_new.whole : 0), most = j->lm.plan.most;
+    so.ctx = (int32_t)(o->ctx ? o->ctx : want <= j->lm.plan.ctx ? j->lm.plan.ctx : want < most ? want : most);
+    if (o->ctx > most)
+        return err_set(err, LATH_ERR_USAGE, "--ctx: %lld, the model's window is %lld", (long long)o->ctx,
+                       (long long)most);
+    if ((int64_t)j->lm.n > so.ctx)
+        return err_set(err, LATH_ERR_KV_FULL, "the prompt has %zu tokens, the context %d", j->lm.n, so.ctx);
+    return lath_session_create(j->lm.s.model, &so, &j->lm.session, err);
 }
 
 lath_status cmd_generate(options *o, lath_error *err)
 {
-    setup s = {0};
-    buf text = {0};
-    lath_tokens prompt = {0};
-    lath_session *session = NULL;
-    lath_session_options so = LATH_SESSION_OPTIONS_INIT;
     lath_error callback = {0};
     generate_job j = {.o = o, .err = &callback};
     lath_status st;
     buf_init(&j.text, alloc_default(), SIZE_MAX / 2);
     buf_init(&j.ids, alloc_default(), SIZE_MAX / 2);
     buf_init(&j.probs, alloc_default(), SIZE_MAX / 2);
-    TRY_DONE(prompt_read(o, &text, err));
-    TRY_DONE(setup_model(&s, o, err));
-    TRY_DONE(encode_prompt(&s, &text, &prompt, err));
-    so.ctx = (int32_t)o->ctx;
-    TRY_DONE(lath_session_create(s.model, &so, &session, err));
+    TRY_DONE(lm_open(&j.lm, o, err));
+    TRY_DONE(lm_prompt(&j.lm, err));
+    TRY_DONE(open_session(&j, o, err));
     TRY_DONE(output_open(&j.out, o->output, err));
-    TRY_DONE(generate(&j, &s, session, o, &prompt, err));
+    TRY_DONE(generate(&j, o, err));
     TRY_DONE(output_close(&j.out, err));
 done:
     output_abort(&j.out);
-    lath_session_destroy(session);
-    lath_tokens_release(&prompt);
+    lm_close(&j.lm);
     buf_deinit(&j.text);
     buf_deinit(&j.ids);
     buf_deinit(&j.probs);
-    prompt_release(&text);
-    setup_close(&s);
     return st;
 }

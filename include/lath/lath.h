@@ -106,7 +106,9 @@ LATH_API lath_status lath_model_open(lath_runtime *rt, const char *path, const l
 LATH_API void lath_model_close(lath_model *model); /* NULL is allowed */
 
 typedef enum lath_pooling {
-    LATH_POOLING_AUTO = 0, /* what 1_Pooling/config.json says; mean where the model has none */
+    LATH_POOLING_AUTO =
+        0, /* what 1_Pooling/config.json says; where there is none, what sentence-transformers takes: the last token of a causal
+                              language model (...ForCausalLM without modules.json), else the mean */
     LATH_POOLING_CLS = 1,
     LATH_POOLING_MEAN = 2,
     LATH_POOLING_LAST = 3,
@@ -145,6 +147,7 @@ typedef struct lath_model_info {
     const char *class_name;       /* as config.json's "architectures" names it, or NULL */
     int32_t n_labels;             /* of a cross-encoder; else 0 */
     const char *score_activation; /* of a cross-encoder, as the model declares it, or NULL */
+    int32_t declares_pooling;     /* 1: the model's files say how vectors are pooled; 0: `pooling` is a default */
 } lath_model_info;
 /* LATH_ERR_USAGE when info->struct_size is not one that this library knows. */
 LATH_API lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, lath_error *err);
@@ -332,6 +335,14 @@ typedef struct lath_token_logprob {
     double
         logprob; /* natural logarithm of the probability under the model's own logits: before penalties, bias, masks, temperature */
 } lath_token_logprob;
+
+/* The k most probable of n tokens by their logits, best first, of equal ones the lower id. top: [k], k <= n. Sums are in f64.
+ * LATH_ERR_FORMAT: a logit is NaN or +infinity. LATH_ERR_INPUT: all are -infinity. Any thread. */
+LATH_API lath_status lath_logits_top(const lath_runtime *rt, const float *logits, size_t n, size_t k,
+                                     lath_token_logprob *top, lath_error *err);
+/* The logprob of one of n tokens. Errors as lath_logits_top, and LATH_ERR_INPUT: no such id. Any thread. */
+LATH_API lath_status lath_logits_logprob(const lath_runtime *rt, const float *logits, size_t n, int32_t id,
+                                         double *logprob, lath_error *err);
 
 /* --------------------------------------------------------------------------------------------------------------- embedding */
 
@@ -530,6 +541,21 @@ typedef struct lath_session_options {
     {                                   \
         sizeof(lath_session_options), 0 \
     }
+
+/* What a session of these options takes, without making one. */
+typedef struct lath_session_plan {
+    size_t struct_size; /* set it before the call */
+    int32_t ctx, most;  /* tokens that it may hold; the model's window */
+    uint64_t kv_bytes, work_bytes;
+    uint64_t token_bytes;      /* of keys and values that a token takes, in all layers */
+    uint64_t far_bytes;        /* that a token takes once those layers that have a window go on overwriting it */
+    int32_t n_windows, window; /* layers with a sliding window; the widest of them */
+    int32_t n_kv_heads, head_dim;
+    int32_t tied; /* 1: the output head is the matrix of the embeddings */
+} lath_session_plan;
+/* Errors as lath_session_create has them, and LATH_ERR_USAGE when out->struct_size is not one that this library knows. */
+LATH_API lath_status lath_session_get_plan(const lath_model *model, const lath_session_options *opts,
+                                           lath_session_plan *out, lath_error *err);
 
 /* LATH_ERR_UNSUPPORTED: the model has no output head, or looks both ways. LATH_ERR_NOMEM. */
 LATH_API lath_status lath_session_create(const lath_model *model, const lath_session_options *opts, lath_session **out,
