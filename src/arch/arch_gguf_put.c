@@ -60,7 +60,6 @@ static int64_t size_of(const putting *p, const char *field)
         const char *field;
         int64_t value;
     } rows[] = {
-        {"max_position_embeddings", d->max_positions},
         {"hidden_size", d->d_model},
         {"num_hidden_layers", d->n_layers},
         {"intermediate_size", d->d_ff},
@@ -72,6 +71,8 @@ static int64_t size_of(const putting *p, const char *field)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (strcmp(rows[i].field, field) == 0) return rows[i].value;
     const json_value *v = json_get(p->config, field);
+    /* What scaling makes of it is said by its own keys. */
+    if (!v && strcmp(field, "max_position_embeddings") == 0) return d->max_positions;
     return v && v->kind == JSON_INT && v->u.integer >= 0 && v->u.integer <= UINT32_MAX ? v->u.integer : -1;
 }
 
