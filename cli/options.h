@@ -29,7 +29,8 @@ enum option_group {
     GROUP_PROMPT = 1 << 12,  /* a PROMPT: one text */
     GROUP_CONTEXT = 1 << 13, /* a language model's session */
     GROUP_LOGITS = 1 << 14,
-    GROUP_PREDICT = 1 << 15
+    GROUP_PREDICT = 1 << 15,
+    GROUP_PERPLEXITY = 1 << 16
 };
 
 typedef struct string_list {
@@ -48,7 +49,7 @@ typedef struct options {
     const char *model, *config, *field, *output, *corpus, *index, *rerank_model, *cache, *cache_import, *cache_export;
     const char *prompt, *prompt_text, *layer, *corpus_prompt, *corpus_prompt_text, *pair, *label, *id_list;
     string_list files, queries, filters;
-    int64_t threads, dim, max_len, batch_tokens, top_k, rerank_top, ctx, top;
+    int64_t threads, dim, max_len, batch_tokens, top_k, rerank_top, ctx, top, stride;
     int pooling, isa, precision, index_type; /* of lath.h */
     int device, format;                      /* enum device, enum output_format */
     int verbose;
