@@ -78,6 +78,7 @@ lath_status cmd_embed(options *o, lath_error *err)
     if (o->cache_export) TRY_DONE(lath_cache_export(job.embedder, o->cache_export, NULL, err));
     TRY_DONE(output_close(&out, err));
     embed_job_notes(&job);
+    setup_note_pooling(&s);
     say_speed(o, &job, &p);
 done:
     output_abort(&out);

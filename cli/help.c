@@ -21,6 +21,7 @@ static const struct {
     {GROUP_TOKENIZE, "Tokens"},
     {GROUP_INFO, "What to show"},
     {GROUP_EMBED, "Embedding"},
+    {GROUP_GENERATE, "Generation"},
     {GROUP_PREDICT | GROUP_LOGITS, "What to show"},
     {GROUP_CONTEXT | GROUP_PERPLEXITY, "Context"},
     {GROUP_TEXT | GROUP_PROMPT, "Texts"},

@@ -177,6 +177,18 @@ static lath_status parse_int(const option_row *r, const char *s, int64_t *out, l
     return LATH_OK;
 }
 
+/* Not a number, and what is beyond min..max, are refused. */
+static lath_status parse_real(const option_row *r, const char *s, double *out, lath_error *err)
+{
+    char *end;
+    const double v = strtod(s, &end);
+    if (end == s || *end || !(v >= (double)r->min && v <= (double)r->max))
+        return err_set(err, LATH_ERR_USAGE, "--%s: \"%s\" is not a number from %lld to %lld", r->name, s,
+                       (long long)r->min, (long long)r->max);
+    *out = v;
+    return LATH_OK;
+}
+
 static lath_status parse_choice(const option_row *r, const char *s, int *out, lath_error *err)
 {
     char all[128] = "";
@@ -203,6 +215,12 @@ static lath_status set_option(options *o, const option_row *r, const char *value
     case OPTION_STR: *(const char **)field = value; return LATH_OK;
     case OPTION_LIST: return list_add(o, field, value, err);
     case OPTION_INT: return parse_int(r, value, field, err);
+    case OPTION_NUMBER:
+        ((option_number *)field)->given = true;
+        return parse_int(r, value, &((option_number *)field)->whole, err);
+    case OPTION_REAL:
+        ((option_number *)field)->given = true;
+        return parse_real(r, value, &((option_number *)field)->real, err);
     case OPTION_CHOICE: return parse_choice(r, value, field, err);
     }
     return LATH_OK;
@@ -231,13 +249,18 @@ static lath_status config_value(options *o, const option_row *r, const json_valu
         return v->u.boolean ? set_option(o, r, NULL, err) : LATH_OK;
     }
     const char *text = number;
+    const bool whole = r->kind == OPTION_INT || r->kind == OPTION_NUMBER || r->kind == OPTION_REAL;
     if (v->kind == JSON_STRING && strlen(v->u.string.data) == v->u.string.len)
         text = v->u.string.data;
-    else if (v->kind == JSON_INT && r->kind == OPTION_INT)
+    else if (v->kind == JSON_INT && whole)
         snprintf(number, sizeof(number), "%lld", (long long)v->u.integer);
+    else if (v->kind == JSON_REAL && r->kind == OPTION_REAL)
+        snprintf(number, sizeof(number), "%.17g", v->u.real);
     else
         return err_set(err, LATH_ERR_USAGE, "%s: line %u: \"%s\": want %s", path, v->line, r->name,
-                       r->kind == OPTION_INT ? "a whole number" : "a string");
+                       r->kind == OPTION_REAL ? "a number"
+                       : whole                ? "a whole number"
+                                              : "a string");
     st = set_option(o, r, text, err);
     return st == LATH_OK ? st : err_wrap(err, st, "%s: line %u", path, v->line);
 }
@@ -287,6 +310,8 @@ static void wipe(options *o, const option_row *r)
     case OPTION_STR: *(const char **)field = NULL; break;
     case OPTION_LIST: ((string_list *)field)->n = 0; break;
     case OPTION_INT: *(int64_t *)field = 0; break;
+    case OPTION_NUMBER:
+    case OPTION_REAL: *(option_number *)field = (option_number){0}; break;
     }
 }
 

@@ -89,7 +89,6 @@ typedef struct arch_model arch_model;
 
 typedef struct arch_desc {
     const char *name;
-    bool causal;                 /* a decoder: its last token has seen the whole text */
     const char *const *prefixes; /* tried before each name, "" among them; NULL ends */
     /* Reads config.json (`name` leads messages) into m; unknown semantics are errors that name the field. */
     lath_status (*parse)(arch_model *m, const json_value *config, const char *name, lath_error *err);
@@ -105,6 +104,8 @@ typedef struct arch_desc {
     /* How many positions a token of the layer sees, itself included; 0: all before it. NULL: a forward without f->kv. LATH_ERR_UNSUPPORTED: the
      * model looks ahead, too. */
     lath_status (*window)(const arch_model *m, int32_t layer, int64_t *out, lath_error *err);
+    /* Which of several rotations all of a sequence takes by its length: what was kept under another one has to be computed again. NULL: there is one. */
+    int32_t (*rotation)(const arch_model *m, int64_t length);
 } arch_desc;
 
 /* What a language model makes of its last hidden state: logits = softcap(scale h W^T), softcap(x) = c tanh(x / c). */
