@@ -58,6 +58,29 @@ __attribute__((target("avx2,fma"))) static double peak_loop(void)
     sink = _mm256_cvtss_f32(s);
     return 10.0 * 16.0 * (double)n;
 }
+
+/* The same of 512-bit FMAs. */
+__attribute__((target("avx512f"))) static double peak_loop_512(void)
+{
+    const int64_t n = 16000;
+    const __m512 a = _mm512_set1_ps(0.999f), b = _mm512_set1_ps(0.001f);
+    __m512 r0 = a, r1 = a, r2 = a, r3 = a, r4 = a, r5 = a, r6 = a, r7 = a, r8 = a, r9 = a;
+    __asm__ volatile(""
+                     : "+v"(r0), "+v"(r1), "+v"(r2), "+v"(r3), "+v"(r4), "+v"(r5), "+v"(r6), "+v"(r7), "+v"(r8),
+                       "+v"(r9));
+    for (int64_t i = 0; i < n; i++) {
+        r0 = _mm512_fmadd_ps(r0, a, b), r1 = _mm512_fmadd_ps(r1, a, b), r2 = _mm512_fmadd_ps(r2, a, b),
+        r3 = _mm512_fmadd_ps(r3, a, b);
+        r4 = _mm512_fmadd_ps(r4, a, b), r5 = _mm512_fmadd_ps(r5, a, b), r6 = _mm512_fmadd_ps(r6, a, b),
+        r7 = _mm512_fmadd_ps(r7, a, b);
+        r8 = _mm512_fmadd_ps(r8, a, b), r9 = _mm512_fmadd_ps(r9, a, b);
+    }
+    const __m512 s = _mm512_add_ps(
+        _mm512_add_ps(_mm512_add_ps(r0, r1), _mm512_add_ps(r2, r3)),
+        _mm512_add_ps(_mm512_add_ps(r4, r5), _mm512_add_ps(_mm512_add_ps(r6, r7), _mm512_add_ps(r8, r9))));
+    sink = _mm512_cvtss_f32(s);
+    return 10.0 * 32.0 * (double)n;
+}
 #else
 static double peak_loop(void)
 {
@@ -71,13 +94,16 @@ static double peak_loop(void)
 }
 #endif
 
+/* The peak loop of the kernels' ISA. */
+static double (*peak)(void) = peak_loop;
+
 /* Flops a second over about `seconds`. */
 static double peak_slice(double seconds)
 {
     const double t0 = cpu_now();
     double flops = 0, t;
     do {
-        flops += peak_loop();
+        flops += peak();
         t = cpu_now() - t0;
     } while (t < seconds);
     return flops / t;
@@ -305,6 +331,9 @@ int main(int argc, char **argv)
     const char *only = argc > 3 ? argv[3] : "";
     kern_table t;
     kern_table_init(&t, ceiling);
+#if defined(__x86_64__)
+    if (strcmp(t.isa, kern_isa_name(KERN_ISA_AVX512)) == 0) peak = peak_loop_512;
+#endif
     printf("isa %s, one thread, FMA peak %.1f Gflop/s now, %d slices\n", t.isa, peak_slice(0.1) / 1e9, slices);
     if (!*only || strcmp(only, "linear") == 0) bench_linear(&t, slices, &encoder, DTYPE_F32, KERN_FN_NONE);
     if (!*only || strcmp(only, "gelu") == 0) bench_linear(&t, slices, &encoder, DTYPE_F32, KERN_FN_GELU);

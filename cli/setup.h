@@ -48,6 +48,8 @@ typedef struct embed_job {
 
 /* The options of lath_embed that the command line asks for. */
 void setup_embed_options(const options *o, lath_embed_options *out);
+/* Says on stderr how vectors are pooled where the model's files do not, unless -q or --pooling. */
+void setup_note_pooling(const setup *s);
 /* --layer: LATH_LAYER_FINAL where it is not given. */
 lath_status setup_layer(const options *o, int32_t *layer, lath_error *err);
 /* With the cache that the options name. eo->progress is set to `p`, which must outlive the job. */

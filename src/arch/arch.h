@@ -96,7 +96,6 @@ typedef struct arch_model arch_model;
 
 typedef struct arch_desc {
     const char *name;
-    bool causal;                 /* a decoder: its last token has seen the whole text */
     const char *const *prefixes; /* tried before each name, "" among them; NULL ends */
     /* Reads config.json (`name` leads messages) into m; unknown semantics are errors that name the field. */
     lath_status (*parse)(arch_model *m, const json_value *config, const char *name, lath_error *err);

@@ -19,8 +19,8 @@ typedef struct arch_rope_spec {
     int64_t max_positions; /* "max_position_embeddings" */
 } arch_rope_spec;
 
-/* Types: default, linear, dynamic, ntk (of "new" models), llama3, yarn, longrope ("su" in older files); factors, an array of what each frequency is divided by (of
- * GGUF files). Another one is LATH_ERR_UNSUPPORTED and named.
+/* Types: default, linear, dynamic, ntk (of "new" models), llama3, yarn, longrope ("su" in older files); factors, an array of what each frequency is
+ * divided by (of GGUF files). Another one is LATH_ERR_UNSUPPORTED and named.
  * The numbers are kept in `mem`. */
 lath_status arch_rope_parse(const json_value *config, const char *name, const arch_rope_spec *spec, arena *mem,
                             nn_rope *out, lath_error *err);

@@ -126,23 +126,31 @@ static lath_status make_work(lath_session *s, lath_error *err)
     return LATH_OK;
 }
 
-lath_status lath_session_create(const lath_model *model, const lath_session_options *opts, lath_session **out,
-                                lath_error *err)
+/* A session without memory, for these options. */
+static lath_status begin_session(const lath_model *m, const lath_session_options *opts, lath_session *s,
+                                 lath_error *err)
 {
     static const lath_session_options defaults = LATH_SESSION_OPTIONS_INIT;
     int32_t ctx = 0;
-    err_clear(err);
-    if (!model || !out) return err_set(err, LATH_ERR_USAGE, "lath_session_create: an argument is missing");
-    TRY(check_options(model, opts ? opts : &defaults, &ctx, err));
-    lath_session *s = alloc_zero(&model->rt->alloc, sizeof(*s));
-    if (!s) return err_nomem(err, sizeof(*s));
-    s->model = model;
-    s->ctx = ctx;
-    s->chunk = ctx < CHUNK ? ctx : CHUNK;
-    s->whole = (stream){.ops = model->rt->ops, .pool = model->rt->pool, .kern = &model->rt->kern};
+    TRY(check_options(m, opts ? opts : &defaults, &ctx, err));
+    *s = (lath_session){.model = m, .ctx = ctx, .chunk = ctx < CHUNK ? ctx : CHUNK};
+    s->whole = (stream){.ops = m->rt->ops, .pool = m->rt->pool, .kern = &m->rt->kern};
     s->step = s->whole;
     s->step.ops = backend_cpu_rows();
-    s->step.integer = model->integer;
+    s->step.integer = m->integer;
+    return LATH_OK;
+}
+
+lath_status lath_session_create(const lath_model *model, const lath_session_options *opts, lath_session **out,
+                                lath_error *err)
+{
+    lath_session begun;
+    err_clear(err);
+    if (!model || !out) return err_set(err, LATH_ERR_USAGE, "lath_session_create: an argument is missing");
+    TRY(begin_session(model, opts, &begun, err));
+    lath_session *s = alloc_zero(&model->rt->alloc, sizeof(*s));
+    if (!s) return err_nomem(err, sizeof(*s));
+    *s = begun;
     lath_status st = make_kv(s, err);
     if (st == LATH_OK) st = make_work(s, err);
     if (st != LATH_OK)
@@ -150,6 +158,51 @@ lath_status lath_session_create(const lath_model *model, const lath_session_opti
     else
         *out = s;
     return st;
+}
+
+/* Bytes of a token's keys and values, in all layers and in those that see all. */
+static lath_status plan_layers(const lath_session *s, lath_session_plan *out, lath_error *err)
+{
+    const arch_model *a = &s->model->arch;
+    const uint64_t layer = 2 * (uint64_t)a->dims.n_kv_heads * (uint64_t)a->dims.head_dim * sizeof(float);
+    for (int32_t i = 0; i < a->dims.n_layers; i++) {
+        int64_t window = 0;
+        TRY(a->desc->window(a, i, &window, err));
+        out->token_bytes += layer;
+        if (!window) out->far_bytes += layer;
+        if (!window) continue;
+        out->n_windows++;
+        if (window > out->window) out->window = window < INT32_MAX ? (int32_t)window : INT32_MAX;
+    }
+    return LATH_OK;
+}
+
+lath_status lath_session_get_plan(const lath_model *model, const lath_session_options *opts, lath_session_plan *out,
+                                  lath_error *err)
+{
+    lath_session s;
+    size_t parts[N_PARTS];
+    err_clear(err);
+    if (!model || !out || out->struct_size != sizeof(*out))
+        return err_set(err, LATH_ERR_USAGE, "lath_session_get_plan: %s",
+                       model && out ? "a struct of another version" : "an argument is missing");
+    TRY(begin_session(model, opts, &s, err));
+    const arch_model *a = &model->arch;
+    lath_status st = plan_kv(&s, err);
+    if (st == LATH_OK) st = plan_work(&s, parts, err);
+    alloc_release(&model->rt->alloc, s.kv, (size_t)a->dims.n_layers * sizeof(*s.kv));
+    if (st != LATH_OK) return st;
+    *out = (lath_session_plan){
+        .struct_size = sizeof(*out),
+        .ctx = s.ctx,
+        .most = a->dims.max_positions,
+        .kv_bytes = s.kv_bytes,
+        .work_bytes = s.work_bytes,
+        .n_kv_heads = a->dims.n_kv_heads,
+        .head_dim = (int32_t)a->dims.head_dim,
+        .tied = a->lm_head.w == (const weight *)(const void *)((const char *)a->weights + a->desc->rows[0].offset),
+    };
+    return plan_layers(&s, out, err);
 }
 
 void lath_session_destroy(lath_session *s)

@@ -6,6 +6,7 @@
 #include "kern/ref/kern_ref.h"
 #if defined(__x86_64__)
 #include "kern/avx2/kern_avx2.h"
+#include "kern/avx512/kern_avx512.h"
 #endif
 
 typedef struct overlay {
@@ -17,6 +18,7 @@ typedef struct overlay {
 static const overlay overlays[] = {
 #if defined(__x86_64__)
     {KERN_ISA_AVX2, kern_avx2_overlay},
+    {KERN_ISA_AVX512, kern_avx512_overlay},
 #endif
     {KERN_ISA_COUNT, NULL},
 };

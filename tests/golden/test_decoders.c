@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_decoders.c [CASE]: every directory of tests/golden/decoder (tiny random language models, made by tools/ref from the reference implementation):
+ * test_decoders.c [--gguf] [CASE]: every directory of tests/golden/decoder (tiny random language models, made by tools/ref from the reference
+ * implementation), or the GGUF files of tests/golden/gguf, most of which are the same models:
  * tensors of the layers, logits at every position of some prompts and what they say is likeliest, with the best and with the plain-C kernels; then what
  * holds without a reference: the same bits alone and packed with others, at 1, 2 and 3 threads.
  */
 #include <math.h>
 
-#include "arch/arch_head.h"
-#include "engine/engine.h"
+#include "base/file.h"
+#include "support/forward.h"
 #include "support/golden.h"
 #include "support/test.h"
 
-static const char *only; /* the program's argument; NULL: all cases */
+static const char *only;             /* the program's argument; NULL: all cases */
+static const char *kind = "decoder"; /* or "gguf": the folder of the cases */
 static const double MAX_ABS = 1e-3, AIM = 1e-4, LAYER_REL = 1e-4;
 enum { N_PROMPTS = 3, TRACED = 1, MAX_TOK = 128 };
+
+static bool from_gguf(void) { return strcmp(kind, "gguf") == 0; }
 
 typedef struct opened {
     lath_runtime *rt;
@@ -27,13 +31,21 @@ static opened open_case(const char *path, int32_t threads, lath_isa isa)
     lath_error err;
     char file[1500];
     lath_runtime_options ro = LATH_RUNTIME_OPTIONS_INIT;
+    lath_model_options mo = LATH_MODEL_OPTIONS_INIT;
     ro.n_threads = threads;
     ro.isa = isa;
+    mo.precision = LATH_PRECISION_EXACT;
     assert_ok(lath_runtime_create(&ro, &o.rt, &err), err);
-    assert_ok(lath_model_open(o.rt, path, NULL, &o.model, &err), err);
+    snprintf(file, sizeof(file), "%s%s", path, from_gguf() ? "/model.gguf" : "");
+    assert_ok(lath_model_open(o.rt, file, &mo, &o.model, &err), err);
     assert_int_equal(o.model->kind, MODEL_GENERATOR);
     assert_ok(o.model->lm_head_error.status, o.model->lm_head_error);
     snprintf(file, sizeof(file), "%s/expected.safetensors", path);
+    if (!file_exists(file)) { /* the directory's */
+        char dir[1100];
+        test_path(dir, sizeof(dir), "golden", "decoder");
+        snprintf(file, sizeof(file), "%s%s/expected.safetensors", dir, strrchr(path, '/'));
+    }
     assert_ok(safetensors_open(alloc_default(), file, FILE_MAP, &o.want, &err), err);
     return o;
 }
@@ -66,7 +78,7 @@ static void each_case(void (*check)(const char *path, const char *name))
     char dir[1024], path[1400];
     size_t n, checked = 0;
     arena_init(&mem, alloc_default());
-    test_path(dir, sizeof(dir), "golden", "decoder");
+    test_path(dir, sizeof(dir), "golden", kind);
     const char **names = test_list_dirs(&mem, dir, &n);
     for (size_t i = 0; i < n; i++) {
         if (only && strcmp(only, names[i]) != 0) continue;
@@ -83,39 +95,15 @@ static void each_case(void (*check)(const char *path, const char *name))
 /* Logits [n_tok, vocab] of a packed batch of the prompts first <= p < last. */
 static void run_prompts(const opened *o, int first, int last, const trace_sink *trace, float *logits)
 {
-    lath_error err = {0};
-    lath_model *m = o->model;
-    const backend_ops *ops = m->rt->ops;
-    packer pack;
+    prompt_ids prompts[N_PROMPTS];
     int64_t n = 0;
-    packer_init(&pack, alloc_default(), &m->arch.dims);
-    assert_ok(packer_grow(&pack, MAX_TOK, N_PROMPTS, &err), err);
-    packer_clear(&pack);
     for (int p = first; p < last; p++) {
         const tensor *ids = prompt_tensor(o->want, p, "ids");
-        packer_add(&pack, ids->data, NULL, ids->count);
+        prompts[p - first] = (prompt_ids){ids->data, ids->count};
         n += ids->count;
     }
     assert_true(n <= MAX_TOK);
-    stream s = {.ops = ops, .pool = m->rt->pool, .kern = &m->rt->kern, .err = &err};
-    s.limits = arch_limits(&m->arch, n, n);
-    const size_t state = m->arch.desc->state_floats(&m->arch, ops, n),
-                 rows = ops->view_floats(n, m->arch.dims.vocab_size),
-                 all = state + rows + ops->scratch_floats(&s, &s.limits);
-    float *memory = alloc_bytes(alloc_default(), all * sizeof(float), 64);
-    assert_non_null(memory);
-    memset(memory, 0, all * sizeof(float));
-    s.scratch = memory + state + rows;
-    const fwd f = {.s = &s, .b = &pack.b, .trace = trace};
-    view hidden, out = ops->make_view(memory + state, n, m->arch.dims.vocab_size);
-    pool_enter(s.pool);
-    assert_ok(m->arch.desc->forward(&m->arch, &f, memory, &hidden), err);
-    if (trace) trace->see(trace->ctx, &s, TRACE_COUNT, -1, hidden);
-    assert_ok(arch_lm_head_forward(&m->arch.lm_head, &f, hidden, out), err);
-    assert_ok(ops->read_rows(&s, out, 0, n, logits), err);
-    pool_leave(s.pool);
-    alloc_release(alloc_default(), memory, all * sizeof(float));
-    packer_deinit(&pack);
+    test_forward(o->model, prompts, last - first, trace, logits);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- layers */
@@ -268,6 +256,10 @@ static void test_invariance(void **state)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "--gguf") == 0) {
+        kind = "gguf";
+        argc--, argv++;
+    }
     only = argc > 1 ? argv[1] : NULL;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers),

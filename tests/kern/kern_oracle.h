@@ -9,11 +9,14 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "kern/avx512/kern_avx512.h"
 #include "kern/kern.h"
 #include "support/test.h"
 
-/* The tables that this machine can run, one per ISA that has an overlay of its own; returns how many. */
-static inline int oracle_tables(kern_table *out)
+enum { ORACLE_TABLES = KERN_ISA_COUNT + 1 };
+
+/* The tables that this machine can run, one per ISA that has an overlay of its own, and AVX-512 in plain C; returns how many. */
+static inline int oracle_tables(kern_table out[ORACLE_TABLES])
 {
     int n = 0;
     for (int isa = 0; isa < KERN_ISA_COUNT; isa++) {
@@ -21,6 +24,13 @@ static inline int oracle_tables(kern_table *out)
         kern_table_init(&out[n], (kern_isa)isa);
         if (strcmp(out[n].isa, kern_isa_name((kern_isa)isa)) == 0) n++;
     }
+#if defined(KERN_AVX512_EMULATED)
+    if (kern_isa_available(KERN_ISA_AVX2)) {
+        kern_table_init(&out[n], KERN_ISA_AVX2);
+        kern_emulated512_overlay(&out[n]);
+        out[n++].isa = "emulated512";
+    }
+#endif
     return n;
 }
 

@@ -7,7 +7,7 @@
 
 static void each_isa(void (*run)(const kern_table *t))
 {
-    kern_table tables[KERN_ISA_COUNT];
+    kern_table tables[ORACLE_TABLES];
     const int n = oracle_tables(tables);
     assert_true(n >= 1);
     for (int t = 0; t < n; t++) run(&tables[t]);
