@@ -173,7 +173,7 @@ lath_status round_real(render *r, double d, int64_t digits, double *out)
     char text[NUMBER_ROOM];
     json_value j;
     *out = d;
-    if (!isfinite(d)) return digits == 0 || isnan(d) || isinf(d) ? LATH_OK : LATH_OK;
+    if (!isfinite(d)) return LATH_OK;
     if (digits < 0) return render_fail(r, LATH_ERR_UNSUPPORTED, "a number rounded to tens");
     if (digits > 22 || fabs(d) >= 1e22) return LATH_OK;
     print_real(text, 'f', (int)digits, false, d);
@@ -489,6 +489,7 @@ static lath_status read_spec(render *r, const chat_str *s, size_t i, size_t to, 
     if (i < to && s->s[i] == '0') f->zero = s->s[i++];
     for (; i < to && digit_of(s->s[i]) < 10 && f->width < INT32_MAX; i++)
         f->width = (f->width < 0 ? 0 : f->width) * 10 + digit_of(s->s[i]);
+    if (f->width >= INT32_MAX) return render_fail(r, LATH_ERR_LIMIT, "format: a width out of range");
     if (i < to && s->s[i] == ',') f->comma = s->s[i++];
     if (i < to && s->s[i] == '.') {
         f->precision = 0;

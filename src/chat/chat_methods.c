@@ -318,7 +318,8 @@ const global_row *chat_find_global(const char *name, size_t n)
                                       {"joiner", g_joiner},
                                       {"raise_exception", g_raise},
                                       {"strftime_now", global_strftime_now},
-                                      {"lipsum", NULL}};
+                                      {"lipsum", NULL},
+                                      {"self", NULL}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (strlen(rows[i].name) == n && memcmp(rows[i].name, name, n) == 0) return &rows[i];
     }

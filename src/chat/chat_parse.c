@@ -153,7 +153,9 @@ static lath_status parse_for(parser *p, node *n)
     static const char *const ends[] = {"else", "endfor"};
     size_t which = 0;
     n->kind = N_FOR;
+    p->loops++;
     TRY(parse_target(p, "in", false, &n->a));
+    p->loops--;
     if (!parse_skip_name(p, "in")) return parse_unexpected(p);
     TRY(parse_tuple(p, false, "recursive", false, &n->b));
     if (parse_skip_name(p, "if")) TRY(parse_expression(p, true, &n->c));

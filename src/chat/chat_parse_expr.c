@@ -170,10 +170,10 @@ lath_status parse_tuple(parser *p, bool with_condition, const char *ends, bool p
     return LATH_OK;
 }
 
-/* What may be assigned to: names, namespace attributes, tuples of them. */
+/* What may be assigned to: names, namespace attributes, tuples of them; in a loop not its own `loop`. */
 static bool assignable(const parser *p, const node *n)
 {
-    if (n->kind == N_NAME) return strcmp(p->t->names[n->id], "loop") != 0;
+    if (n->kind == N_NAME) return p->loops == 0 || strcmp(p->t->names[n->id], "loop") != 0;
     if (n->kind == N_NSREF) return true;
     if (n->kind != N_TUPLE) return false;
     for (const node *i = n->list; i; i = i->next) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * chat_repr.c: values as Python prints them: str() and repr(). */
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,6 +17,20 @@ void put_int(text_out *o, int64_t i)
     text_put(o, text, (size_t)snprintf(text, sizeof(text), "%" PRId64, i), NULL, false);
 }
 
+/* A subnormal has fewer digits than those that json_put_f64 begins with. */
+static void put_subnormal(buf *b, double d)
+{
+    for (int digits = 0; digits <= 16; digits++) {
+        json_value v;
+        buf_clear(b);
+        buf_printf(b, "%.*e", digits, d);
+        for (size_t i = 0; i < b->len; i++) {
+            if (!strchr("0123456789e-+", b->data[i])) b->data[i] = '.';
+        }
+        if (chat_read_number(buf_cstr(b), b->len, &v) && v.kind == JSON_REAL && v.u.real == d) return;
+    }
+}
+
 /* Digits and exponent of the shortest text that reads back as d > 0: d = 0.DIGITS * 10^point. */
 static size_t shortest(double d, char digits[20], int *point)
 {
@@ -26,7 +41,10 @@ static size_t shortest(double d, char digits[20], int *point)
     char room[64];
     b.data = room; /* a double takes 24 bytes at most: the buffer never grows */
     b.cap = sizeof(room);
-    json_put_f64(&b, d);
+    if (d < DBL_MIN)
+        put_subnormal(&b, d);
+    else
+        json_put_f64(&b, d);
     for (size_t i = 0; i < b.len; i++) {
         const char c = room[i];
         if (c == '.') {

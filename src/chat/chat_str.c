@@ -422,7 +422,7 @@ static lath_status split_space(pieces *p, const chat_str *s, int64_t most)
     uint32_t c;
     while (at < s->n) {
         size_t e = at;
-        if (most >= 0 && (int64_t)p->n == most) return add_piece(p, s, at, chat_rstrip(s->s, s->n));
+        if (most >= 0 && (int64_t)p->n == most) return add_piece(p, s, at, s->n);
         while (e < s->n) {
             const size_t len = next_cp(s, e, &c);
             if (chat_is_space(c)) break;
@@ -440,7 +440,7 @@ static lath_status rsplit_space(pieces *p, const chat_str *s, int64_t most)
     uint32_t c;
     while (e > 0) {
         size_t b = e;
-        if (most >= 0 && (int64_t)p->n == most) return add_piece(p, s, chat_space_end(s->s, s->n, 0), e);
+        if (most >= 0 && (int64_t)p->n == most) return add_piece(p, s, 0, e);
         while (b > 0) {
             size_t k = b - 1;
             while (((uint8_t)s->s[k] & 0xC0) == 0x80) k--;

@@ -5,12 +5,14 @@
 The environment is asked of transformers itself (_compile_jinja_template); strftime_now is set to a fixed date, which lath takes from its caller.
 """
 import datetime
+import functools
 
 from transformers.utils import chat_template_utils as T
 
 DATE = 1756684805  # 2025-09-01 00:00:05 UTC
 
 
+@functools.lru_cache(maxsize=64)
 def compile_template(text):
     template = T._cached_compile_jinja_template(text)
     now = datetime.datetime.fromtimestamp(DATE, datetime.timezone.utc)
@@ -19,13 +21,15 @@ def compile_template(text):
 
 
 def render(text, variables):
-    """(text, None) or (None, the exception)."""
+    """(text, None) or (None, lath's word for the error). Python's own failures (types, arithmetic) are the input's fault as well."""
     try:
-        return compile_template(text).render(**variables), None
-    except RecursionError as e:
-        return None, e
+        template = compile_template(text)
+    except Exception as e:
+        return None, "unsupported" if str(e).startswith(("No filter named", "No test named")) else "format"
+    try:
+        return template.render(**variables), None
     except Exception as e:  # whatever a template of other people raises
-        return None, e
+        return None, "unsupported" if str(e).startswith(("No filter named", "No test named")) else "input"
 
 
 # ------------------------------------------------------------------------------------------------------------- conversations

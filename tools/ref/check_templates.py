@@ -19,8 +19,6 @@ import subprocess
 import sys
 import tempfile
 
-import jinja2
-
 from chat_reference import DATE, as_json, render, variables
 
 
@@ -77,11 +75,6 @@ def templates(path):
         yield from in_json(v, short)
 
 
-def status_of(error):
-    """lath's word for an error of jinja2. Python's own failures (types, arithmetic) are the input's fault as well."""
-    return "format" if isinstance(error, jinja2.TemplateSyntaxError) else "input"
-
-
 def write_cases(text, name, folder):
     """A file of cases for one template; (path, how many, how many of them are errors)."""
     digest = hashlib.sha256(text.encode("utf-8")).hexdigest()[:12]
@@ -94,7 +87,7 @@ def write_cases(text, name, folder):
         for case, v in variables():
             got, error = render(text, v)
             line = {"name": f"{name}: {case}", "file": digest + ".jinja", "vars": as_json(v), "date": DATE}
-            line.update({"error": status_of(error)} if error else {"want": got})
+            line.update({"error": error} if error else {"want": got})
             f.write(json.dumps(line, ensure_ascii=False) + "\n")
             n += 1
             errors += error is not None

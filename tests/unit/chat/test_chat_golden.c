@@ -4,6 +4,7 @@
  * tools/ref/make_chat_goldens.py). A line of a .jsonl file is a case:
  *
  *     {"name":..., "template": TEXT or "file": NAME beside it, "vars": {...}, "date": seconds, "want": TEXT}     or "error": a status
+ *     {"define": NAME, "vars": {...}}     variables that cases behind it take by "given": NAME
  *
  * With arguments: these files instead; every case that differs is printed (tools/ref/check_templates.py).
  */
@@ -15,7 +16,9 @@
 
 typedef struct cases {
     const char *path;
-    arena mem;
+    arena mem, shared_mem;
+    const json_value *sets[512];
+    size_t n_sets;
     size_t n, n_wrong;
     bool verbose;
     chat_template *last; /* of the file named last_file */
@@ -52,6 +55,17 @@ static lath_status compile_file(cases *c, const char *file, chat_template **out,
     return st;
 }
 
+static const json_value *variables_of(const cases *c, const json_value *v)
+{
+    const char *given = string_of(v, "given");
+    if (!given) return json_get(v, "vars");
+    for (size_t i = 0; i < c->n_sets; i++) {
+        if (strcmp(string_of(c->sets[i], "define"), given) == 0) return json_get(c->sets[i], "vars");
+    }
+    fail_msg("%s: no variables \"%s\"", c->path, given);
+    return NULL;
+}
+
 static lath_status render_case(cases *c, const json_value *v, chat_output *out, lath_error *err)
 {
     chat_template *t = NULL;
@@ -70,7 +84,7 @@ static lath_status render_case(cases *c, const json_value *v, chat_output *out, 
                           : chat_compile(alloc_default(), "template", copy, text->u.string.len, &t, err);
     free(copy);
     if (st != LATH_OK) return st;
-    for (const json_value *m = json_get(v, "vars")->u.items.first; m; m = m->next) {
+    for (const json_value *m = variables_of(c, v)->u.items.first; m; m = m->next) {
         assert_true(in.n_vars < 64);
         vars[in.n_vars++] = (chat_var){m->key, m, strcmp(m->key, "messages") == 0 ? CHAT_MESSAGES : CHAT_CONTENT};
     }
@@ -104,6 +118,12 @@ static void check_case(cases *c, const char *line, size_t n, uint32_t number)
     chat_output out;
     const json_options o = {.max_depth = 256};
     assert_ok(json_parse(&c->mem, c->path, line, n, &o, &v, &err), err);
+    if (json_get(v, "define")) {
+        assert_ok(json_parse(&c->shared_mem, c->path, line, n, &o, &v, &err), err);
+        assert_true(c->n_sets < sizeof(c->sets) / sizeof(c->sets[0]));
+        c->sets[c->n_sets++] = v;
+        return;
+    }
     chat_output_init(&out, alloc_default());
     const lath_status st = render_case(c, v, &out, &err);
     const char *error = string_of(v, "error"), *says = string_of(v, "says"), *name = string_of(v, "name");
@@ -134,6 +154,7 @@ static size_t check_file(const char *path, bool verbose)
     cases c = {.path = path, .verbose = verbose};
     buf text;
     arena_init(&c.mem, alloc_default());
+    arena_init(&c.shared_mem, alloc_default());
     buf_init(&text, alloc_default(), (size_t)1 << 30);
     assert_ok(file_read(&text, path, (size_t)1 << 30, &err), err);
     uint32_t number = 0;
@@ -147,6 +168,7 @@ static size_t check_file(const char *path, bool verbose)
     chat_release(c.last);
     buf_deinit(&text);
     arena_deinit(&c.mem);
+    arena_deinit(&c.shared_mem);
     assert_true(c.n > 0);
     return c.n_wrong;
 }
