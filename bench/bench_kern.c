@@ -2,7 +2,7 @@
  *
  * bench_kern.c: one thread's kernels against this core's FMA peak, measured in the same run.
  *
- *     bench_kern [isa] [slices] [linear|attention|norm]
+ *     bench_kern [isa] [slices] [linear|gelu|f16|prefill|attention|norm]
  *
  * Shared hosts change speed within seconds, so slices of the peak loop and of the kernel alternate, a few
  * milliseconds each, and each slice of the kernel is divided by the mean of its two neighbours: "% of peak" is the
@@ -58,6 +58,29 @@ __attribute__((target("avx2,fma"))) static double peak_loop(void)
     sink = _mm256_cvtss_f32(s);
     return 10.0 * 16.0 * (double)n;
 }
+
+/* The same of 512-bit FMAs. */
+__attribute__((target("avx512f"))) static double peak_loop_512(void)
+{
+    const int64_t n = 16000;
+    const __m512 a = _mm512_set1_ps(0.999f), b = _mm512_set1_ps(0.001f);
+    __m512 r0 = a, r1 = a, r2 = a, r3 = a, r4 = a, r5 = a, r6 = a, r7 = a, r8 = a, r9 = a;
+    __asm__ volatile(""
+                     : "+v"(r0), "+v"(r1), "+v"(r2), "+v"(r3), "+v"(r4), "+v"(r5), "+v"(r6), "+v"(r7), "+v"(r8),
+                       "+v"(r9));
+    for (int64_t i = 0; i < n; i++) {
+        r0 = _mm512_fmadd_ps(r0, a, b), r1 = _mm512_fmadd_ps(r1, a, b), r2 = _mm512_fmadd_ps(r2, a, b),
+        r3 = _mm512_fmadd_ps(r3, a, b);
+        r4 = _mm512_fmadd_ps(r4, a, b), r5 = _mm512_fmadd_ps(r5, a, b), r6 = _mm512_fmadd_ps(r6, a, b),
+        r7 = _mm512_fmadd_ps(r7, a, b);
+        r8 = _mm512_fmadd_ps(r8, a, b), r9 = _mm512_fmadd_ps(r9, a, b);
+    }
+    const __m512 s = _mm512_add_ps(
+        _mm512_add_ps(_mm512_add_ps(r0, r1), _mm512_add_ps(r2, r3)),
+        _mm512_add_ps(_mm512_add_ps(r4, r5), _mm512_add_ps(_mm512_add_ps(r6, r7), _mm512_add_ps(r8, r9))));
+    sink = _mm512_cvtss_f32(s);
+    return 10.0 * 32.0 * (double)n;
+}
 #else
 static double peak_loop(void)
 {
@@ -71,13 +94,16 @@ static double peak_loop(void)
 }
 #endif
 
+/* The peak loop of the kernels' ISA. */
+static double (*peak)(void) = peak_loop;
+
 /* Flops a second over about `seconds`. */
 static double peak_slice(double seconds)
 {
     const double t0 = cpu_now();
     double flops = 0, t;
     do {
-        flops += peak_loop();
+        flops += peak();
         t = cpu_now() - t0;
     } while (t < seconds);
     return flops / t;
@@ -156,25 +182,41 @@ static void linear_call(void *ctx, int64_t i)
     c->t->linear(&c->a);
 }
 
-static void bench_linear(const kern_table *t, int slices, dtype type, kern_fn fn)
+/* Any bits, but what may be a binary16, as a number or as the scale of a block, is a small normal one. */
+static void fill_halves(float *ring)
 {
-    static const int64_t shapes[][2] = {{384, 384}, {1152, 384}, {1536, 384}, {384, 1536},
-                                        {768, 768}, {3072, 768}, {768, 3072}};
-    static const int64_t tokens[] = {8, 16, 32, 64, 128, 512};
+    uint64_t s = 1;
+    for (size_t i = 0; i < RING_BYTES / 8; i++) {
+        s = s * 6364136223846793005u + 1442695040888963407u;
+        const uint64_t v = ((s ^ s >> 33) & 0x9fff9fff9fff9fffu) | 0x0400040004000400u;
+        memcpy(ring + 2 * i, &v, 8);
+    }
+}
+
+typedef struct linear_shapes {
+    int n_shapes, n_tokens;
+    int64_t nk[7][2], tokens[6];
+} linear_shapes;
+static const linear_shapes encoder = {
+    7,
+    6,
+    {{384, 384}, {1152, 384}, {1536, 384}, {384, 1536}, {768, 768}, {3072, 768}, {768, 3072}},
+    {8, 16, 32, 64, 128, 512}};
+static const linear_shapes decoder = {3, 2, {{1024, 1024}, {3072, 1024}, {640, 2048}}, {64, 512}};
+
+static void bench_linear(const kern_table *t, int slices, const linear_shapes *shapes, dtype type, kern_fn fn)
+{
     float *ring = floats(RING_BYTES / 4), *scratch = floats(t->linear_scratch + 16), *bias = floats(3072);
     float *x = floats(512 * 3072), *y = floats(512 * 3072);
-    if (type == DTYPE_F16) /* random bits are no halves: keep the exponents small */
-        for (size_t i = 0; i < RING_BYTES / 4; i++) {
-            uint32_t u = (uint32_t)i * 2654435761u & 0x9fff9fffu;
-            memcpy(&ring[i], &u, 4);
-        }
-    for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++) {
-        for (size_t m = 0; m < sizeof(tokens) / sizeof(tokens[0]); m++) {
-            const int64_t n = shapes[s][0], k = shapes[s][1], panels = (tokens[m] + 15) / 16;
-            linear_ctx c = {.t = t, .ring = (const unsigned char *)ring, .matrix = (size_t)(n * k) * dtype_size(type)};
+    if (type != DTYPE_F32) fill_halves(ring); /* random bits are no halves */
+    for (int s = 0; s < shapes->n_shapes; s++) {
+        for (int m = 0; m < shapes->n_tokens; m++) {
+            const int64_t n = shapes->nk[s][0], k = shapes->nk[s][1], tokens = shapes->tokens[m],
+                          panels = (tokens + 15) / 16;
+            linear_ctx c = {.t = t, .ring = (const unsigned char *)ring, .matrix = (size_t)n * dtype_bytes(type, k)};
             c.n_ring = RING_BYTES / c.matrix;
             c.a = (kern_linear_args){.type = type,
-                                     .w_stride = k * (int64_t)dtype_size(type),
+                                     .w_stride = (int64_t)dtype_bytes(type, k),
                                      .bias = bias,
                                      .x = x,
                                      .x_stride = k * 16,
@@ -185,12 +227,12 @@ static void bench_linear(const kern_table *t, int slices, dtype type, kern_fn fn
                                      .p1 = panels,
                                      .fn = fn,
                                      .scratch = scratch,
-                                     .last_lanes = (int32_t)(tokens[m] - (panels - 1) * 16)};
-            const double flops = 2.0 * (double)(n * k * tokens[m]);
+                                     .last_lanes = (int32_t)(tokens - (panels - 1) * 16)};
+            const double flops = 2.0 * (double)(n * k * tokens);
             char name[80];
             snprintf(name, sizeof(name), "linear %s%s %dx%d M=%d", dtype_name(type), fn ? " gelu" : "", (int)n, (int)k,
-                     (int)tokens[m]);
-            measure(name, &(job){linear_call, &c, flops, (double)tokens[m]}, slices);
+                     (int)tokens);
+            measure(name, &(job){linear_call, &c, flops, (double)tokens}, slices);
         }
     }
     free(ring), free(scratch), free(bias), free(x), free(y);
@@ -289,10 +331,16 @@ int main(int argc, char **argv)
     const char *only = argc > 3 ? argv[3] : "";
     kern_table t;
     kern_table_init(&t, ceiling);
+#if defined(__x86_64__)
+    if (strcmp(t.isa, kern_isa_name(KERN_ISA_AVX512)) == 0) peak = peak_loop_512;
+#endif
     printf("isa %s, one thread, FMA peak %.1f Gflop/s now, %d slices\n", t.isa, peak_slice(0.1) / 1e9, slices);
-    if (!*only || strcmp(only, "linear") == 0) bench_linear(&t, slices, DTYPE_F32, KERN_FN_NONE);
-    if (!*only || strcmp(only, "gelu") == 0) bench_linear(&t, slices, DTYPE_F32, KERN_FN_GELU);
-    if (!*only || strcmp(only, "f16") == 0) bench_linear(&t, slices, DTYPE_F16, KERN_FN_NONE);
+    if (!*only || strcmp(only, "linear") == 0) bench_linear(&t, slices, &encoder, DTYPE_F32, KERN_FN_NONE);
+    if (!*only || strcmp(only, "gelu") == 0) bench_linear(&t, slices, &encoder, DTYPE_F32, KERN_FN_GELU);
+    if (!*only || strcmp(only, "f16") == 0) bench_linear(&t, slices, &encoder, DTYPE_F16, KERN_FN_NONE);
+    static const dtype stored[] = {DTYPE_F32, DTYPE_F16, DTYPE_Q8_0, DTYPE_Q4_0, DTYPE_Q4_K, DTYPE_Q6_K};
+    for (size_t i = 0; i < sizeof(stored) / sizeof(stored[0]); i++)
+        if (!*only || strcmp(only, "prefill") == 0) bench_linear(&t, slices, &decoder, stored[i], KERN_FN_NONE);
     if (!*only || strcmp(only, "attention") == 0) bench_attention(&t, slices);
     if (!*only || strcmp(only, "norm") == 0) bench_norm(&t, slices);
     return 0;

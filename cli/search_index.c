@@ -37,9 +37,9 @@ static lath_status make_key(const search_index *x, lath_index_key *key, lath_err
         o->pooling, (long long)o->dim, (long long)o->max_len, o->lossy, o->no_truncate, lath_runtime_isa(x->s->rt),
         o->precision, o->field ? strlen(o->field) : 0, o->field ? o->field : "", strlen(x->prompt));
     buf_str(&b, x->prompt);
-    const lath_status st = buf_status(&b, err);
+    lath_status st = buf_status(&b, err);
     *key = (lath_index_key){.settings = st == LATH_OK ? hash_64(b.data, b.len) : 0, .corpus_bytes = x->corpus->bytes};
-    memcpy(key->model, x->model->fingerprint, sizeof(key->model));
+    if (st == LATH_OK) st = lath_model_get_identity(x->s->model, key->model, err);
     memcpy(key->corpus, x->corpus->hash, sizeof(key->corpus));
     buf_deinit(&b);
     return st;
@@ -48,6 +48,12 @@ static lath_status make_key(const search_index *x, lath_index_key *key, lath_err
 static bool same_model(const lath_index_key *a, const lath_index_key *b)
 {
     return memcmp(a->model, b->model, sizeof(a->model)) == 0;
+}
+
+/* Once an index had only the fingerprint of its model, which another one may have as well. */
+static bool sampled_model(const search_index *x)
+{
+    return memcmp(x->info.key.model, x->model->fingerprint, sizeof(x->model->fingerprint)) == 0;
 }
 
 static bool same_corpus(const lath_index_key *a, const lath_index_key *b)
@@ -359,6 +365,7 @@ static lath_status refresh(search_index *x, const lath_index_key *key, bool *don
     if (st == LATH_ERR_UNSUPPORTED)
         return replace(x, false, "an older version of lath", "it is of an older version", key, err);
     if (st != LATH_OK) return search_index_advise(x, st, err);
+    if (sampled_model(x)) return replace(x, false, "an older version of lath", "it is of an older version", key, err);
     if (!same_model(&x->info.key, key)) return replace(x, true, "another model", "the model changed", key, err);
     if (!same_vectors(x, key))
         return replace(x, true, "other options (pooling, dim, prompt, field, ISA...)",

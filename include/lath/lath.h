@@ -7,6 +7,7 @@
  *     lath_model     an opened model directory: weights in the map, configuration, tokenizer; immutable, shared between threads
  *     lath_embedder  the working memory of one stream of embedding calls; one thread at a time uses it
  *     lath_reranker  the same for scoring pairs of texts with a cross-encoder
+ *     lath_session   one sequence of tokens in a language model, with the keys and values that it keeps; one thread at a time
  *
  *     lath_runtime *rt; lath_model *model; lath_embedder *e; lath_error err;
  *     lath_runtime_create(NULL, &rt, &err);
@@ -21,7 +22,7 @@
  *   Options   structs of options begin with `size_t struct_size`; a LATH_..._OPTIONS_INIT macro sets it and every default. NULL is all defaults.
  *   Threads   a runtime and a model may be used from any number of threads at once; compute of one runtime is done by one pool, callers
  *             take turns for a batch. Create and destroy of one object are the caller's to order.
- *   Lifetime  destroy embedders and rerankers, then models, then the runtime.
+ *   Lifetime  destroy embedders, rerankers and sessions, then models, then the runtime.
  *   Strings   are UTF-8. Strings returned are borrowed from the object and live as long as it.
  *   Never     the library has no globals, reads no environment, prints nothing, never exits, and touches no network.
  *   Numbers   at a given ISA and precision the vector of a text is bit-identical alone or in any batch, at any number of threads.
@@ -105,7 +106,9 @@ LATH_API lath_status lath_model_open(lath_runtime *rt, const char *path, const l
 LATH_API void lath_model_close(lath_model *model); /* NULL is allowed */
 
 typedef enum lath_pooling {
-    LATH_POOLING_AUTO = 0, /* what 1_Pooling/config.json says; mean where the model has none */
+    LATH_POOLING_AUTO =
+        0, /* what 1_Pooling/config.json says; where there is none, what sentence-transformers takes: the last token of a causal
+                              language model (...ForCausalLM without modules.json), else the mean */
     LATH_POOLING_CLS = 1,
     LATH_POOLING_MEAN = 2,
     LATH_POOLING_LAST = 3,
@@ -135,7 +138,7 @@ typedef struct lath_model_info {
     uint64_t batch_bytes;   /* working memory that an embedder takes for a full batch of the default size */
     int32_t n_prompts;
     const char *default_prompt; /* name or NULL */
-    uint64_t fingerprint[2];    /* changes when weights, configuration or tokenizer change */
+    uint64_t fingerprint[2];    /* of configuration, tokenizer and samples of the weights: quick, for display */
     /* inference_config.json */
     int32_t eos_token_id;           /* -1: not given */
     int32_t rope_table_max_seq_len; /* a limit of the window; 0: not given */
@@ -144,9 +147,15 @@ typedef struct lath_model_info {
     const char *class_name;       /* as config.json's "architectures" names it, or NULL */
     int32_t n_labels;             /* of a cross-encoder; else 0 */
     const char *score_activation; /* of a cross-encoder, as the model declares it, or NULL */
+    int32_t declares_pooling;     /* 1: the model's files say how vectors are pooled; 0: `pooling` is a default */
 } lath_model_info;
 /* LATH_ERR_USAGE when info->struct_size is not one that this library knows. */
 LATH_API lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, lath_error *err);
+
+/* A hash of everything that vectors depend on: configuration, tokenizer, every byte of the weight files in use; a copy elsewhere has the same. For
+ * what outlives the model and must never meet another one, as a cache or an index. The first call reads the files, 10 GB a second where they are
+ * in memory; later ones remember. */
+LATH_API lath_status lath_model_get_identity(const lath_model *model, uint64_t out[2], lath_error *err);
 
 typedef struct lath_tensor_info {
     const char *name; /* as in the file */
@@ -286,12 +295,62 @@ LATH_API lath_status lath_decoder_push(lath_decoder *d, const int32_t *ids, size
 /* The rest of the text: nothing more comes. The decoder is as new afterwards. */
 LATH_API lath_status lath_decoder_finish(lath_decoder *d, const char **text, size_t *len, lath_error *err);
 
+/* --------------------------------------------------------------------------------------------------------------- sampling */
+
+typedef struct lath_logit_bias {
+    int32_t id;
+    float bias; /* is added to the logit; -infinity: the token never comes */
+} lath_logit_bias;
+
+/* How the next token is chosen from the logits [vocabulary], in this order:
+ *     penalties    of every token in prompt and text so far, once per id: l > 0 ? l / repeat : l * repeat (Keskar et al. 2019), then
+ *                  l - presence - frequency * (how often it is there)
+ *     logit bias
+ *     temperature  l / t; 0: the token of the largest logit, of equal ones the lowest id, and nothing below counts
+ *     top-k        the k largest; of equal ones the lower ids
+ *     softmax      with sums in f64
+ *     min-p        without tokens less probable than min_p times the most probable (Nguyen et al. 2024)
+ *     top-p        of what is left, the fewest most probable tokens that have top_p of its probability (Holtzman et al. 2020)
+ *     one of them  the first, the most probable before the less probable, whose cumulated probability is over a random number
+ * The same seed and the same logits give the same tokens; each token takes one number of the generator (xoshiro256++). The defaults change
+ * nothing: tokens come with the probability that the model gives them. */
+typedef struct lath_sample_options {
+    size_t struct_size;
+    double temperature;                                         /* at least 0 */
+    int32_t top_k;                                              /* 0: all */
+    double top_p;                                               /* over 0, at most 1; 1: all */
+    double min_p;                                               /* at least 0, below 1; 0: all */
+    double repeat_penalty, presence_penalty, frequency_penalty; /* over 0, 1: none; any number, 0: none; the same */
+    uint64_t seed;
+    const lath_logit_bias *bias; /* [n_bias], each id once; copied */
+    size_t n_bias;
+} lath_sample_options;
+#define LATH_SAMPLE_OPTIONS_INIT                                                 \
+    {                                                                            \
+        sizeof(lath_sample_options), 1.0, 0, 1.0, 0.0, 1.0, 0.0, 0.0, 0, NULL, 0 \
+    }
+
+typedef struct lath_token_logprob {
+    int32_t id;
+    double
+        logprob; /* natural logarithm of the probability under the model's own logits: before penalties, bias, masks, temperature */
+} lath_token_logprob;
+
+/* The k most probable of n tokens by their logits, best first, of equal ones the lower id. top: [k], k <= n. Sums are in f64.
+ * LATH_ERR_FORMAT: a logit is NaN or +infinity. LATH_ERR_INPUT: all are -infinity. Any thread. */
+LATH_API lath_status lath_logits_top(const lath_runtime *rt, const float *logits, size_t n, size_t k,
+                                     lath_token_logprob *top, lath_error *err);
+/* The logprob of one of n tokens. Errors as lath_logits_top, and LATH_ERR_INPUT: no such id. Any thread. */
+LATH_API lath_status lath_logits_logprob(const lath_runtime *rt, const float *logits, size_t n, int32_t id,
+                                         double *logprob, lath_error *err);
+
 /* --------------------------------------------------------------------------------------------------------------- embedding */
 
 typedef struct lath_embedder lath_embedder;
 typedef struct lath_cache lath_cache; /* see "cache" below */
 
-/* Called between batches of a call; a result other than 0 stops it with LATH_ERR_INTERRUPTED. */
+/* Called on the caller's thread between batches of a call, and every 50 ms or so while one is computed; a result other than 0 stops the call
+ * with LATH_ERR_INTERRUPTED, within milliseconds however long a text is. */
 typedef int (*lath_progress_fn)(void *ctx, size_t texts_done, size_t texts_total);
 
 enum { LATH_LAYER_FINAL = -1, LATH_LAYER_ALL = -2 };
@@ -463,6 +522,128 @@ LATH_API lath_status lath_rerank(lath_reranker *r, lath_text query, const lath_t
 /* order: [n] := indices of results, the largest logit first; of equal ones the lower index. */
 LATH_API void lath_rerank_order(const lath_rerank_result *results, size_t n, size_t *order);
 
+/* ---------------------------------------------------------------------------------------------------------------- session */
+
+/* One sequence of tokens in a language model. Keys and values of its tokens are kept, so that a token that is added costs one step; layers with a
+ * sliding window keep that window and little more. All memory is taken at creation; no call allocates. One thread at a time uses a session;
+ * sessions of one model are independent.
+ *
+ * Tokens added by one call of two or more are computed together (prefill), a single one as a step: the two differ by rounding (1e-4 of the logits with
+ * LATH_PRECISION_EXACT). How a prefill is cut into batches, and the number of threads, change no bit. */
+typedef struct lath_session lath_session;
+
+typedef struct lath_session_options {
+    size_t struct_size;
+    int32_t
+        ctx; /* tokens that it may hold; 0: 4096 or the model's window if that is less. LATH_ERR_USAGE over the window */
+} lath_session_options;
+#define LATH_SESSION_OPTIONS_INIT       \
+    {                                   \
+        sizeof(lath_session_options), 0 \
+    }
+
+/* What a session of these options takes, without making one. */
+typedef struct lath_session_plan {
+    size_t struct_size; /* set it before the call */
+    int32_t ctx, most;  /* tokens that it may hold; the model's window */
+    uint64_t kv_bytes, work_bytes;
+    uint64_t token_bytes;      /* of keys and values that a token takes, in all layers */
+    uint64_t far_bytes;        /* that a token takes once those layers that have a window go on overwriting it */
+    int32_t n_windows, window; /* layers with a sliding window; the widest of them */
+    int32_t n_kv_heads, head_dim;
+    int32_t tied; /* 1: the output head is the matrix of the embeddings */
+} lath_session_plan;
+/* Errors as lath_session_create has them, and LATH_ERR_USAGE when out->struct_size is not one that this library knows. */
+LATH_API lath_status lath_session_get_plan(const lath_model *model, const lath_session_options *opts,
+                                           lath_session_plan *out, lath_error *err);
+
+/* LATH_ERR_UNSUPPORTED: the model has no output head, or looks both ways. LATH_ERR_NOMEM. */
+LATH_API lath_status lath_session_create(const lath_model *model, const lath_session_options *opts, lath_session **out,
+                                         lath_error *err);
+LATH_API void lath_session_destroy(lath_session *s); /* NULL is allowed */
+
+/* Tokens held; most that it can hold; the tokens themselves, borrowed until the next call. */
+LATH_API size_t lath_session_size(const lath_session *s);
+LATH_API size_t lath_session_capacity(const lath_session *s);
+LATH_API const int32_t *lath_session_tokens(const lath_session *s);
+
+/* Adds n tokens (0: nothing happens); the logits of the last are there then. LATH_ERR_KV_FULL: more than it can hold, nothing was added.
+ * LATH_ERR_INPUT: an id that the model has no embedding for. LATH_ERR_FORMAT: weights or logits that are not finite. */
+LATH_API lath_status lath_session_append(lath_session *s, const int32_t *ids, size_t n, lath_error *err);
+/* Makes the session hold exactly these n >= 1 tokens: keeps the longest common prefix, computes the rest (the last token at least where its logits are not
+ * there). *reused (may be NULL): tokens that were kept. Errors as lath_session_append has them. */
+LATH_API lath_status lath_session_sync(lath_session *s, const int32_t *ids, size_t n, size_t *reused, lath_error *err);
+/* Drops all tokens behind the first n and returns how many are held then: n, or 0 where a sliding window that the next token would see has been
+ * overwritten (more than 512 tokens further on). */
+LATH_API size_t lath_session_rewind(lath_session *s, size_t n);
+/* The raw logits [vocab_size] of the last token, borrowed until the next call. LATH_ERR_USAGE: none has been computed since a rewind. */
+LATH_API lath_status lath_session_logits(const lath_session *s, const float **logits, lath_error *err);
+/* As lath_session_append, and fn sees the logits [vocab_size] of every token in turn (`at`: its place in the session); what it returns, if not 0, ends
+ * the call with LATH_ERR_INTERRUPTED. */
+typedef int (*lath_logits_fn)(void *ctx, size_t at, const float *logits);
+LATH_API lath_status lath_session_append_each(lath_session *s, const int32_t *ids, size_t n, lath_logits_fn fn,
+                                              void *ctx, lath_error *err);
+
+typedef struct lath_session_stats {
+    size_t struct_size;
+    uint64_t kv_bytes, work_bytes;        /* keys and values; activations, logits, scratch */
+    uint64_t n_prefill, n_step;           /* tokens computed together, and alone */
+    double seconds_prefill, seconds_step; /* for all of them */
+} lath_session_stats;
+LATH_API lath_status lath_session_get_stats(const lath_session *s, lath_session_stats *out, lath_error *err);
+
+/* -------------------------------------------------------------------------------------------------------------- generation */
+
+typedef enum lath_finish {
+    LATH_FINISH_STOP = 0,  /* an end token, or a stop string */
+    LATH_FINISH_LENGTH = 1 /* max_tokens, or the session is full */
+} lath_finish;
+
+typedef struct lath_generate_options {
+    size_t struct_size;
+    int32_t max_tokens; /* tokens of the text; 0: none is wanted; -1: until it ends or the session is full */
+    const lath_sample_options *sample; /* NULL: the defaults */
+    const lath_text
+        *stop; /* [n_stop] strings that end the text and are not part of it, however tokens cut them; none empty */
+    size_t n_stop;
+    const int32_t *end_ids; /* [n_end_ids] tokens that end it besides those of the model's files */
+    size_t n_end_ids;
+    int32_t ignore_end; /* 1: no token ends it (to measure) */
+    int32_t n_logprobs; /* 0: none; K: with each token the K most probable ones and its own logprob */
+    int32_t
+        new_text; /* 1: the text stands alone, as an answer in a conversation; 0: it goes on from the prompt, its first space is kept */
+} lath_generate_options;
+#define LATH_GENERATE_OPTIONS_INIT                                         \
+    {                                                                      \
+        sizeof(lath_generate_options), -1, NULL, NULL, 0, NULL, 0, 0, 0, 0 \
+    }
+
+/* A step of generation. Pointers are borrowed during the call. */
+typedef struct lath_generated {
+    int32_t id;       /* the token; -1: none, the text that was held back at the end */
+    const char *text; /* what can be given out now, in whole characters: never a part of a stop string; may be empty */
+    size_t len;
+    double logprob;                /* of the token, when n_logprobs > 0 */
+    const lath_token_logprob *top; /* [n_top] */
+    size_t n_top;
+} lath_generated;
+/* A result other than 0 ends the generation with LATH_ERR_INTERRUPTED. */
+typedef int (*lath_generated_fn)(void *ctx, const lath_generated *g);
+
+typedef struct lath_generate_result {
+    size_t struct_size;
+    lath_finish finish;
+    size_t n_prompt, n_reused,
+        n_tokens; /* tokens of the prompt; those of them that the session had; tokens generated */
+    double seconds_prompt, seconds_tokens;
+} lath_generate_result;
+
+/* Makes the session hold the n >= 1 tokens of the prompt (lath_session_sync), then chooses tokens one by one as opts->sample says and tells fn of each.
+ * An end token is neither told nor kept. fn and result may be NULL. Afterwards the session holds prompt and text, the last token excepted, so that a
+ * conversation goes on at the cost of what is new. LATH_ERR_KV_FULL: the prompt is longer than the session; LATH_ERR_USAGE: an option out of range. */
+LATH_API lath_status lath_generate(lath_session *s, const int32_t *prompt, size_t n, const lath_generate_options *opts,
+                                   lath_generated_fn fn, void *ctx, lath_generate_result *result, lath_error *err);
+
 /* ----------------------------------------------------------------------------------------------------------------- vectors */
 
 /* Dot product of f32 vectors of d numbers: of normalised vectors the cosine. */
@@ -479,7 +660,7 @@ LATH_API double lath_cosine(const float *a, const float *b, int64_t d);
  * length 1 (embed them with normalize = 2): rows are chosen by dot product, the score is the cosine. The file says what
  * it was made from; whoever opens it compares the keys. docs/formats/index.md describes it. */
 typedef struct lath_index_key {
-    uint64_t model[2];     /* lath_model_info.fingerprint */
+    uint64_t model[2];     /* lath_model_get_identity */
     uint64_t settings;     /* a hash of what else decides the vectors: pooling, dim, prompt, window, ISA, precision */
     uint64_t corpus[2];    /* a hash of the corpus file */
     uint64_t corpus_bytes; /* its size */
@@ -596,6 +777,53 @@ LATH_API lath_status lath_index_search_with(const lath_index *index, const float
 
 /* The index file's path when this address is in its map, else NULL. Async-signal-safe: for a SIGBUS handler. */
 LATH_API const char *lath_index_file_at(const lath_index *index, const void *address);
+
+/* --------------------------------------------------------------------------------------------------------------- quantise */
+
+/* What the matrices of a GGUF file are stored as. Vectors and norms are always f32. */
+typedef enum lath_gguf_type {
+    LATH_GGUF_F32 = 0,
+    LATH_GGUF_F16 = 1,
+    LATH_GGUF_BF16 = 2,
+    LATH_GGUF_Q8_0 = 3, /* blocks of 32 numbers of 8 bits */
+    LATH_GGUF_Q4_0 = 4, /* of 4 bits; the output matrix is Q6_K */
+    LATH_GGUF_Q4_K = 5, /* blocks of 256 numbers of 4 bits; the output matrix is Q6_K */
+    LATH_GGUF_Q6_K = 6
+} lath_gguf_type;
+
+typedef struct lath_quantize_options {
+    size_t struct_size;
+    lath_gguf_type type;
+    const char *name;          /* general.name; NULL: that of the directory */
+    lath_progress_fn progress; /* counts kilobytes of the file */
+    void *progress_ctx;
+} lath_quantize_options;
+#define LATH_QUANTIZE_OPTIONS_INIT                                     \
+    {                                                                  \
+        sizeof(lath_quantize_options), LATH_GGUF_F16, NULL, NULL, NULL \
+    }
+
+typedef struct lath_quantize_result {
+    size_t struct_size;       /* set it before the call */
+    const char *architecture; /* general.architecture; static */
+    uint64_t bytes;           /* of the file */
+    uint64_t source_bytes;    /* of the weights that went into it */
+    int32_t n_tensors;
+    int32_t n_other; /* matrices that are of another type, because their rows are no whole number of blocks */
+} lath_quantize_result;
+#define LATH_QUANTIZE_RESULT_INIT                      \
+    {                                                  \
+        sizeof(lath_quantize_result), NULL, 0, 0, 0, 0 \
+    }
+
+/* Writes the language model of a Hugging Face directory as a GGUF file, with tokenizer and chat template, as llama.cpp's converter would: names,
+ * keys, the order of rows that rotary pairs have there, norms of Gemma with their 1. `path` is whole or not there (a pipe takes the bytes as they
+ * come). Rows that are no whole number of blocks become Q5_0 for Q4_K, Q8_0 for Q6_K and F16 for blocks of 32; the log says which. One tensor is read
+ * and written at a time. The bytes do not depend on threads or instruction set. result may be NULL.
+ * LATH_ERR_NOT_FOUND, _FORMAT as lath_model_open, and for weights that are not finite or too large for the type; _UNSUPPORTED: a model or tokenizer that
+ * such a file cannot say, named; _IO: path cannot be written, the disk is full; _INTERRUPTED. */
+LATH_API lath_status lath_quantize(lath_runtime *rt, const char *dir, const char *path,
+                                   const lath_quantize_options *opts, lath_quantize_result *result, lath_error *err);
 
 #ifdef __cplusplus
 }

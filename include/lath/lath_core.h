@@ -26,17 +26,18 @@ extern "C" {
 /* What a call came to. Names, texts, HTTP status and exit codes of each are one table, src/base/status.def. */
 typedef enum lath_status {
     LATH_OK = 0,
-    LATH_ERR_USAGE = 1,       /* an argument or option is wrong or out of range */
-    LATH_ERR_NOT_FOUND = 2,   /* a model or file does not exist or cannot be opened */
-    LATH_ERR_FORMAT = 3,      /* a file is malformed, cut, foreign, or holds NaN weights */
-    LATH_ERR_UNSUPPORTED = 4, /* a kind of model or a feature that lath does not have (named) */
-    LATH_ERR_INPUT = 5,       /* a text or value given to work on is bad (invalid UTF-8, id out of range) */
-    LATH_ERR_WINDOW = 6,      /* a text is longer than the model's window and truncation was refused */
-    LATH_ERR_NOMEM = 7,       /* the allocator returned NULL */
-    LATH_ERR_LIMIT = 8,       /* over a stated limit */
-    LATH_ERR_IO = 9,          /* reading or writing failed */
-    LATH_ERR_NETWORK = 10,    /* a network operation failed */
-    LATH_ERR_INTERRUPTED = 11 /* a callback asked to stop */
+    LATH_ERR_USAGE = 1,        /* an argument or option is wrong or out of range */
+    LATH_ERR_NOT_FOUND = 2,    /* a model or file does not exist or cannot be opened */
+    LATH_ERR_FORMAT = 3,       /* a file is malformed, cut, foreign, or holds NaN weights */
+    LATH_ERR_UNSUPPORTED = 4,  /* a kind of model or a feature that lath does not have (named) */
+    LATH_ERR_INPUT = 5,        /* a text or value given to work on is bad (invalid UTF-8, id out of range) */
+    LATH_ERR_WINDOW = 6,       /* a text is longer than the model's window and truncation was refused */
+    LATH_ERR_NOMEM = 7,        /* the allocator returned NULL */
+    LATH_ERR_LIMIT = 8,        /* over a stated limit */
+    LATH_ERR_IO = 9,           /* reading or writing failed */
+    LATH_ERR_NETWORK = 10,     /* a network operation failed */
+    LATH_ERR_INTERRUPTED = 11, /* a callback asked to stop */
+    LATH_ERR_KV_FULL = 12      /* a session holds as many tokens as it can */
 } lath_status;
 
 /* Filled by a failing call when the caller passes one (NULL is allowed everywhere). Caller-owned, no resources inside. */

@@ -18,6 +18,16 @@ static const struct {
 #undef ARCH
 };
 
+op_limits arch_limits(const arch_model *m, int64_t n_tok, int64_t n_keys)
+{
+    const arch_dims *d = &m->dims;
+    op_limits o = {.n_tok = n_tok, .n_keys = n_keys, .head_dim = d->head_dim, .d = d->n_heads * d->head_dim};
+    if (o.d < d->d_model) o.d = d->d_model;
+    if (o.d < d->d_ff) o.d = d->d_ff;
+    if (o.d < d->d_embed) o.d = d->d_embed;
+    return o;
+}
+
 const arch_desc *arch_find(const char *model_type)
 {
     for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
@@ -58,6 +68,14 @@ static void expand(char out[NAME_MAX_LEN], const char *prefix, const char *patte
         snprintf(out, NAME_MAX_LEN, "%s%s", prefix, pattern);
 }
 
+/* The name of a row in this kind of file; *prefix is what stands before it. NULL: there is none. */
+static const char *name_of(const arch_source *src, const arch_weight_row *r, const char **prefix)
+{
+    if (!weights_gguf(src->w)) return r->hf;
+    *prefix = "";
+    return r->gguf;
+}
+
 static bool per_layer(const arch_weight_row *r) { return strstr(r->hf, "{}") != NULL; }
 
 /* *out is NULL when there is none of this name. */
@@ -65,9 +83,12 @@ static lath_status lookup(const arch_source *src, const char *prefix, const arch
                           const tensor **out, lath_error *err)
 {
     char name[NAME_MAX_LEN];
-    expand(name, prefix, r->hf, layer);
+    const char *own = name_of(src, r, &prefix);
+    *out = NULL;
+    if (!own) return LATH_OK;
+    expand(name, prefix, own, layer);
     TRY(weights_find(src->w, name, out, err));
-    if (*out || !r->hf_old) return LATH_OK;
+    if (*out || own != r->hf || !r->hf_old) return LATH_OK;
     expand(name, prefix, r->hf_old, layer);
     return weights_find(src->w, name, out, err);
 }
@@ -103,8 +124,7 @@ static bool suits(const tensor *t, int64_t rows, int64_t cols, char *text, size_
         return false;
     }
     if (!dtype_is_weight(t->type)) {
-        snprintf(text, n, "tensor \"%s\": dtype %s, want F32, F16, BF16, F8_E4M3 or F8_E5M2", t->name,
-                 dtype_name(t->type));
+        snprintf(text, n, "tensor \"%s\": dtype %s is no type of weights", t->name, dtype_name(t->type));
         return false;
     }
     return true;
@@ -158,7 +178,8 @@ static lath_status bind_row(const arch_model *m, const arch_source *src, const c
     if (!t && r->optional) return LATH_OK;
     if (!t) {
         char name[NAME_MAX_LEN];
-        expand(name, prefix, r->hf, layer);
+        const char *own = name_of(src, r, &prefix);
+        expand(name, prefix, own ? own : r->hf, layer);
         snprintf(text, sizeof(text), "no tensor \"%s\"", name);
         bad->missing++;
         add_trouble(bad, weights_name(src->w), text);
@@ -207,7 +228,7 @@ static lath_status report(const troubles *t, lath_error *err)
 lath_status arch_open(const arch_desc *d, const json_value *config, const char *config_name, const arch_source *src,
                       arch_model *m, lath_error *err)
 {
-    *m = (arch_model){.desc = d, .mem = src->mem};
+    *m = (arch_model){.desc = d, .mem = src->mem, .stored = src->stored};
     m->weights = arena_zero(src->mem, d->model_size);
     if (!m->weights) return err_nomem(err, d->model_size);
     TRY(d->parse(m, config, config_name, err));
@@ -223,12 +244,86 @@ lath_status arch_open(const arch_desc *d, const json_value *config, const char *
     TRY(find_prefix(d, src, &prefix, err));
     for (size_t i = 0; i < d->n_rows; i++) {
         const arch_weight_row *r = &d->rows[i];
-        if ((r->when & m->has) != r->when) continue;
+        if (r->head || (r->when & m->has) != r->when) continue;
         for (int32_t l = 0; l < (per_layer(r) ? m->dims.n_layers : 1); l++)
             TRY(bind_row(m, src, prefix, r, l, &bad, err));
     }
     TRY(report(&bad, err));
     return d->finish(m, err);
+}
+
+/* The prefix of what stands beside the body: "model." of a name's parts is the body. */
+static void outer_prefix(const char *prefix, char out[NAME_MAX_LEN])
+{
+    static const char body[] = "model.";
+    const size_t n = strlen(prefix), k = sizeof(body) - 1;
+    const bool inside = n >= k && strcmp(prefix + n - k, body) == 0;
+    snprintf(out, NAME_MAX_LEN, "%.*s", (int)(inside ? n - k : n), prefix);
+}
+
+/* As the reference does (transformers 5, tie_weights): a matrix that is there counts, even where the configuration says that it is tied. */
+lath_status arch_open_lm_head(arch_model *m, const arch_source *src, lath_error *err)
+{
+    const arch_desc *d = m->desc;
+    const arch_weight_row *r = NULL;
+    const char *prefix;
+    char outer[NAME_MAX_LEN];
+    troubles bad = {.src = src};
+    for (size_t i = 0; i < d->n_rows; i++)
+        if (d->rows[i].head) r = &d->rows[i];
+    if (!r) return err_set(err, LATH_ERR_UNSUPPORTED, "model_type \"%s\" has no output head", d->name);
+    TRY(find_prefix(d, src, &prefix, err));
+    outer_prefix(prefix, outer);
+    weight *own = (weight *)(void *)((char *)m->weights + r->offset);
+    arch_weight_row row = *r;
+    row.optional = m->lm_head.tied;
+    TRY(bind_row(m, src, outer, &row, 0, &bad, err));
+    TRY(report(&bad, err));
+    m->lm_head.w = own->t ? own : (weight *)(void *)((char *)m->weights + d->rows[0].offset);
+    return LATH_OK;
+}
+
+/* An earlier row is of another part of the same tensor, which both kinds of files have whole. */
+static bool is_rest(const arch_desc *d, size_t i)
+{
+    const arch_weight_row *r = &d->rows[i];
+    for (size_t k = 0; r->gguf && k < i; k++) {
+        const arch_weight_row *e = &d->rows[k];
+        if (e->gguf && strcmp(e->gguf, r->gguf) == 0 && strcmp(e->hf, r->hf) == 0) return true;
+    }
+    return false;
+}
+
+static lath_status hand_out(const arch_model *m, const arch_source *src, const char *prefix, size_t i, int32_t layer,
+                            arch_tensor_fn fn, void *ctx, lath_error *err)
+{
+    const arch_weight_row *r = &m->desc->rows[i];
+    const tensor *t;
+    char name[NAME_MAX_LEN], outer[NAME_MAX_LEN];
+    if ((r->when & m->has) != r->when || is_rest(m->desc, i)) return LATH_OK;
+    if (r->head) {
+        outer_prefix(prefix, outer);
+        prefix = outer;
+    }
+    TRY(lookup(src, prefix, r, layer, &t, err));
+    if (!t || (r->head && (!m->lm_head.w || m->lm_head.w->t != t))) return LATH_OK;
+    if (!r->gguf)
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: tensor \"%s\" has no name in GGUF files",
+                       weights_file_of(src->w, t), t->name);
+    expand(name, "", r->gguf, layer);
+    return fn(ctx, r, name, t, err);
+}
+
+lath_status arch_each_tensor(const arch_model *m, const arch_source *src, arch_tensor_fn fn, void *ctx, lath_error *err)
+{
+    const arch_desc *d = m->desc;
+    const char *prefix;
+    TRY(find_prefix(d, src, &prefix, err));
+    for (int32_t l = -1; l < m->dims.n_layers; l++) { /* -1: of no layer */
+        for (size_t i = 0; i < d->n_rows; i++)
+            if (per_layer(&d->rows[i]) == (l >= 0)) TRY(hand_out(m, src, prefix, i, l, fn, ctx, err));
+    }
+    return LATH_OK;
 }
 
 lath_status arch_bind_linear(const arch_source *src, const char *w_name, const char *bias_name, int64_t rows,
@@ -250,21 +345,6 @@ lath_status arch_bind_linear(const arch_source *src, const char *w_name, const c
     if (!b) return LATH_OK;
     weights_mark_used(src->w, b);
     return vec_init(&out->bias, src->mem, b, weights_file_of(src->w, b), 0, rows, err);
-}
-
-lath_status arch_bind_row(const arch_source *src, const char *name, int64_t row, int64_t rows, int64_t cols,
-                          weight *out, lath_error *err)
-{
-    char text[NAME_MAX_LEN + 128];
-    const tensor *t;
-    TRY(weights_find(src->w, name, &t, err));
-    if (!t) return err_set(err, LATH_ERR_FORMAT, "%s: no tensor \"%s\"", weights_name(src->w), name);
-    if (!suits(t, rows, cols, text, sizeof(text)))
-        return err_set(err, LATH_ERR_FORMAT, "%s: %s", weights_file_of(src->w, t), text);
-    TRY(check_unscaled(src, t, err));
-    weights_mark_used(src->w, t);
-    weight_init(out, t, weights_file_of(src->w, t), row, 1, cols);
-    return LATH_OK;
 }
 
 lath_status arch_bind_vec(const arch_source *src, const char *name, int64_t n, vec *out, lath_error *err)

@@ -61,11 +61,13 @@ typedef struct arch_weight_row {
     size_t offset; /* of a `weight` or a `vec` in the layer's struct or the model's */
     arch_kind kind;
     const char *hf, *hf_old; /* names in a Hugging Face file; the old one or NULL */
+    const char *gguf;        /* name in a GGUF file; NULL: such files have none of the kind */
     arch_dim rows, cols;     /* a vector has no cols */
     arch_stack stack;
     uint32_t
         when; /* 0: always; else bits of the model's `has`, all of which must be set (a bias that the configuration turns off) */
     bool optional; /* finish() says whether its absence is right */
+    bool head;     /* of the output head: beside the body in the file, and bound by arch_open_lm_head only */
 } arch_weight_row;
 /* Rows of a table: ARCH_MAT(offset, name, rows, cols, .stack = ARCH_QKV_Q, .when = HAS_BIAS) and the like. */
 #define ARCH_MAT(at, name, r, c, ...)                                                            \
@@ -77,33 +79,56 @@ typedef struct arch_weight_row {
         .offset = (at), .kind = ARCH_VECTOR, .hf = (name), .rows = (r), __VA_ARGS__ \
     }
 
+/* What weights of some files are stored as that is another form in the others: bits of arch_source.stored. */
+enum arch_stored {
+    ARCH_STORED_ROPE_PAIRS = 1, /* rows of queries and keys are in the order in which rotary pairs are neighbours */
+    ARCH_STORED_WHOLE_NORMS = 2 /* norms that are of 1 + weight have it added already */
+};
+
 typedef struct arch_model arch_model;
 
 typedef struct arch_desc {
     const char *name;
-    bool causal;                 /* a decoder: its last token has seen the whole text */
     const char *const *prefixes; /* tried before each name, "" among them; NULL ends */
     /* Reads config.json (`name` leads messages) into m; unknown semantics are errors that name the field. */
     lath_status (*parse)(arch_model *m, const json_value *config, const char *name, lath_error *err);
-    const arch_weight_row *rows;
+    const arch_weight_row *rows; /* the first is of the embeddings */
     size_t n_rows;
     size_t model_size, layer_size; /* of the family's structs that rows point into */
     /* After binding: derived pieces (norms, FFN). */
     lath_status (*finish)(arch_model *m, lath_error *err);
     /* Floats of activations that a batch of n_tok tokens needs. */
     size_t (*state_floats)(const arch_model *m, const backend_ops *ops, int64_t n_tok);
-    /* Hidden state of the last layer, [n_tok, d_model], in `state` (zeroed once). */
+    /* Hidden state of the last layer, [n_tok, d_model], in `state` (zeroed once). With f->kv the batch goes on behind what it keeps. */
     lath_status (*forward)(arch_model *m, const fwd *f, float *state, view *out);
+    /* How many positions a token of the layer sees, itself included; 0: all before it. NULL: a forward without f->kv. LATH_ERR_UNSUPPORTED: the
+     * model looks ahead, too. */
+    lath_status (*window)(const arch_model *m, int32_t layer, int64_t *out, lath_error *err);
+    /* Which of several rotations all of a sequence takes by its length: what was kept under another one has to be computed again. NULL: there is one. */
+    int32_t (*rotation)(const arch_model *m, int64_t length);
 } arch_desc;
+
+/* What a language model makes of its last hidden state: logits = softcap(scale h W^T), softcap(x) = c tanh(x / c). */
+typedef struct arch_lm_head {
+    weight *w;     /* [vocab, d_model]; NULL: none, or not opened */
+    float scale;   /* 1: none */
+    float softcap; /* c; 0: none */
+    bool tied;     /* where the file has no matrix for it, W is that of the embeddings */
+} arch_lm_head;
 
 struct arch_model {
     const arch_desc *desc;
     arch_dims dims;
-    arena *mem;    /* the model's memory */
-    uint32_t has;  /* bits that parse() sets for arch_weight_row.when */
-    void *weights; /* the family's struct */
-    void *layers;  /* [n_layers] of the family's layer struct */
+    arch_lm_head lm_head; /* parse() sets all but w */
+    arena *mem;           /* the model's memory */
+    uint32_t stored;      /* bits of arch_stored, set before parse() */
+    uint32_t has;         /* bits that parse() sets for arch_weight_row.when */
+    void *weights;        /* the family's struct */
+    void *layers;         /* [n_layers] of the family's layer struct */
 };
+
+/* What scratch has to be large enough for, for batches of n_tok tokens that see n_keys. */
+op_limits arch_limits(const arch_model *m, int64_t n_tok, int64_t n_keys);
 
 /* By config.json's model_type; NULL when lath has none. */
 const arch_desc *arch_find(const char *model_type);
@@ -115,6 +140,7 @@ typedef struct arch_source {
     weights *w; /* every tensor that is bound is marked in it */
     const log_sink *log;
     arena *mem;
+    uint32_t stored; /* bits of arch_stored */
 } arch_source;
 
 /* Parses the configuration, binds every row of the table. Missing, mis-shaped and integer-typed tensors are counted, all named in the log and the
@@ -122,13 +148,22 @@ typedef struct arch_source {
 lath_status arch_open(const arch_desc *d, const json_value *config, const char *config_name, const arch_source *src,
                       arch_model *m, lath_error *err);
 
+/* Binds the output head of an open model, m->lm_head.w: the head's own matrix where the file has one, else, where it is tied, the embeddings.
+ * LATH_ERR_UNSUPPORTED: the family has none. */
+lath_status arch_open_lm_head(arch_model *m, const arch_source *src, lath_error *err);
+
+/* Every tensor of an open model that its table names, once, with its name in a GGUF file: first those of no layer, then layer by layer, in the
+ * table's order. The matrix of the output head only where it is the head's own (after arch_open_lm_head). LATH_ERR_UNSUPPORTED: such files have no
+ * name for one. */
+typedef lath_status (*arch_tensor_fn)(void *ctx, const arch_weight_row *row, const char *gguf_name, const tensor *t,
+                                      lath_error *err);
+lath_status arch_each_tensor(const arch_model *m, const arch_source *src, arch_tensor_fn fn, void *ctx,
+                             lath_error *err);
+
 /* One matrix or vector by name with its shape checked: for modules outside an architecture's table (sentence-transformers Dense). */
 lath_status arch_bind_linear(const arch_source *src, const char *w_name, const char *bias_name, int64_t rows,
                              int64_t cols, nn_linear_w *out, lath_error *err);
 
-/* One row of a matrix [rows, cols] by name. */
-lath_status arch_bind_row(const arch_source *src, const char *name, int64_t row, int64_t rows, int64_t cols,
-                          weight *out, lath_error *err);
 /* A vector of n elements by name. */
 lath_status arch_bind_vec(const arch_source *src, const char *name, int64_t n, vec *out, lath_error *err);
 

@@ -10,36 +10,44 @@
 #define A "layers.{}.self_attn."
 #define F "layers.{}.mlp."
 #define N "layers.{}."
+#define B "blk.{}."
 const arch_weight_row decoder_rows[] = {
-    ARCH_MAT(MODEL(embed), "embed_tokens.weight", ARCH_VOCAB, ARCH_D_MODEL),
-    ARCH_VEC(MODEL(final_norm.gamma), "norm.weight", ARCH_D_MODEL),
-    ARCH_VEC(LAYER(attn_norm.gamma), N "input_layernorm.weight", ARCH_D_MODEL),
-    ARCH_VEC(LAYER(ffn_norm.gamma), N "post_attention_layernorm.weight", ARCH_D_MODEL, .when = DECODER_PRE_ONLY),
-    ARCH_VEC(LAYER(attn_post_norm.gamma), N "post_attention_layernorm.weight", ARCH_D_MODEL,
-             .when = DECODER_POST_NORMS),
-    ARCH_VEC(LAYER(ffn_norm.gamma), N "pre_feedforward_layernorm.weight", ARCH_D_MODEL, .when = DECODER_POST_NORMS),
+    ARCH_MAT(MODEL(embed), "embed_tokens.weight", ARCH_VOCAB, ARCH_D_MODEL, .gguf = "token_embd.weight"),
+    ARCH_MAT(MODEL(lm_head), "lm_head.weight", ARCH_VOCAB, ARCH_D_MODEL, .head = true, .gguf = "output.weight"),
+    ARCH_VEC(MODEL(final_norm.gamma), "norm.weight", ARCH_D_MODEL, .gguf = "output_norm.weight"),
+    ARCH_VEC(LAYER(attn_norm.gamma), N "input_layernorm.weight", ARCH_D_MODEL, .gguf = B "attn_norm.weight"),
+    ARCH_VEC(LAYER(ffn_norm.gamma), N "post_attention_layernorm.weight", ARCH_D_MODEL, .when = DECODER_PRE_ONLY,
+             .gguf = B "ffn_norm.weight"),
+    ARCH_VEC(LAYER(attn_post_norm.gamma), N "post_attention_layernorm.weight", ARCH_D_MODEL, .when = DECODER_POST_NORMS,
+             .gguf = B "post_attention_norm.weight"),
+    ARCH_VEC(LAYER(ffn_norm.gamma), N "pre_feedforward_layernorm.weight", ARCH_D_MODEL, .when = DECODER_POST_NORMS,
+             .gguf = B "ffn_norm.weight"),
     ARCH_VEC(LAYER(ffn_post_norm.gamma), N "post_feedforward_layernorm.weight", ARCH_D_MODEL,
-             .when = DECODER_POST_NORMS),
-    ARCH_MAT(LAYER(attn.q.w), A "q_proj.weight", ARCH_D_Q, ARCH_D_MODEL),
-    ARCH_MAT(LAYER(attn.k.w), A "k_proj.weight", ARCH_D_KV, ARCH_D_MODEL),
-    ARCH_MAT(LAYER(attn.v.w), A "v_proj.weight", ARCH_D_KV, ARCH_D_MODEL),
-    ARCH_MAT(LAYER(attn.o.w), A "o_proj.weight", ARCH_D_MODEL, ARCH_D_Q),
-    ARCH_VEC(LAYER(attn.q.bias), A "q_proj.bias", ARCH_D_Q, .when = DECODER_QKV_BIAS),
-    ARCH_VEC(LAYER(attn.k.bias), A "k_proj.bias", ARCH_D_KV, .when = DECODER_QKV_BIAS),
-    ARCH_VEC(LAYER(attn.v.bias), A "v_proj.bias", ARCH_D_KV, .when = DECODER_QKV_BIAS),
-    ARCH_VEC(LAYER(attn.o.bias), A "o_proj.bias", ARCH_D_MODEL, .when = DECODER_O_BIAS),
-    ARCH_VEC(LAYER(attn.q_norm.gamma), A "q_norm.weight", ARCH_HEAD_DIM, .when = DECODER_QK_NORM),
-    ARCH_VEC(LAYER(attn.k_norm.gamma), A "k_norm.weight", ARCH_HEAD_DIM, .when = DECODER_QK_NORM),
-    ARCH_MAT(LAYER(ffn.gate.w), F "gate_proj.weight", ARCH_D_FF, ARCH_D_MODEL),
-    ARCH_MAT(LAYER(ffn.up.w), F "up_proj.weight", ARCH_D_FF, ARCH_D_MODEL),
-    ARCH_MAT(LAYER(ffn.down.w), F "down_proj.weight", ARCH_D_MODEL, ARCH_D_FF),
-    ARCH_VEC(LAYER(ffn.gate.bias), F "gate_proj.bias", ARCH_D_FF, .when = DECODER_MLP_BIAS),
-    ARCH_VEC(LAYER(ffn.up.bias), F "up_proj.bias", ARCH_D_FF, .when = DECODER_MLP_BIAS),
-    ARCH_VEC(LAYER(ffn.down.bias), F "down_proj.bias", ARCH_D_MODEL, .when = DECODER_MLP_BIAS),
+             .when = DECODER_POST_NORMS, .gguf = B "post_ffw_norm.weight"),
+    ARCH_MAT(LAYER(attn.q.w), A "q_proj.weight", ARCH_D_Q, ARCH_D_MODEL, .gguf = B "attn_q.weight"),
+    ARCH_MAT(LAYER(attn.k.w), A "k_proj.weight", ARCH_D_KV, ARCH_D_MODEL, .gguf = B "attn_k.weight"),
+    ARCH_MAT(LAYER(attn.v.w), A "v_proj.weight", ARCH_D_KV, ARCH_D_MODEL, .gguf = B "attn_v.weight"),
+    ARCH_MAT(LAYER(attn.o.w), A "o_proj.weight", ARCH_D_MODEL, ARCH_D_Q, .gguf = B "attn_output.weight"),
+    ARCH_VEC(LAYER(attn.q.bias), A "q_proj.bias", ARCH_D_Q, .when = DECODER_QKV_BIAS, .gguf = B "attn_q.bias"),
+    ARCH_VEC(LAYER(attn.k.bias), A "k_proj.bias", ARCH_D_KV, .when = DECODER_QKV_BIAS, .gguf = B "attn_k.bias"),
+    ARCH_VEC(LAYER(attn.v.bias), A "v_proj.bias", ARCH_D_KV, .when = DECODER_QKV_BIAS, .gguf = B "attn_v.bias"),
+    ARCH_VEC(LAYER(attn.o.bias), A "o_proj.bias", ARCH_D_MODEL, .when = DECODER_O_BIAS, .gguf = B "attn_output.bias"),
+    ARCH_VEC(LAYER(attn.q_norm.gamma), A "q_norm.weight", ARCH_HEAD_DIM, .when = DECODER_QK_NORM,
+             .gguf = B "attn_q_norm.weight"),
+    ARCH_VEC(LAYER(attn.k_norm.gamma), A "k_norm.weight", ARCH_HEAD_DIM, .when = DECODER_QK_NORM,
+             .gguf = B "attn_k_norm.weight"),
+    ARCH_MAT(LAYER(ffn.gate.w), F "gate_proj.weight", ARCH_D_FF, ARCH_D_MODEL, .gguf = B "ffn_gate.weight"),
+    ARCH_MAT(LAYER(ffn.up.w), F "up_proj.weight", ARCH_D_FF, ARCH_D_MODEL, .gguf = B "ffn_up.weight"),
+    ARCH_MAT(LAYER(ffn.down.w), F "down_proj.weight", ARCH_D_MODEL, ARCH_D_FF, .gguf = B "ffn_down.weight"),
+    ARCH_VEC(LAYER(ffn.gate.bias), F "gate_proj.bias", ARCH_D_FF, .when = DECODER_MLP_BIAS, .gguf = B "ffn_gate.bias"),
+    ARCH_VEC(LAYER(ffn.up.bias), F "up_proj.bias", ARCH_D_FF, .when = DECODER_MLP_BIAS, .gguf = B "ffn_up.bias"),
+    ARCH_VEC(LAYER(ffn.down.bias), F "down_proj.bias", ARCH_D_MODEL, .when = DECODER_MLP_BIAS,
+             .gguf = B "ffn_down.bias"),
 };
 #undef A
 #undef F
 #undef N
+#undef B
 _Static_assert(sizeof(decoder_rows) / sizeof(decoder_rows[0]) == DECODER_N_ROWS, "DECODER_N_ROWS");
 const char *const decoder_prefixes[] = {"model.", "", "language_model.model.", NULL};
 
@@ -66,15 +74,48 @@ lath_status decoder_parse(arch_model *m, const json_value *c, const char *name, 
     d->n_kv_heads = (int32_t)kv;
     d->head_dim = head_dim;
     w->norm_kind = NORM_RMS;
-    w->eps = 1e-6;
+    if (w->eps == 0) w->eps = 1e-6;
     TRY(arch_read_eps(c, name, "rms_norm_eps", &w->eps, err));
     /* "hidden_act" is the older name of Gemma's. */
     const char *key = json_present(json_get(c, activation_key)) ? activation_key : "hidden_act";
     TRY(arch_read_activation(m, c, name, key, NULL, &w->fn, err));
     TRY(json_get_bool(c, "is_causal", name, &causal, err));
+    TRY(json_get_bool(c, "tie_word_embeddings", name, &m->lm_head.tied, err));
+    m->lm_head.scale = 1;
     w->bidirectional = !causal;
     w->reach = -1;
-    w->embed_scale = 1;
+    w->embed_scale = w->residual_scale = 1;
     w->attn_scale = 1 / sqrt((double)head_dim);
     return LATH_OK;
+}
+
+lath_status decoder_one_rope(arch_model *m, const json_value *c, const char *name, double theta, lath_error *err)
+{
+    prenorm_model *w = m->weights;
+    const arch_rope_spec spec = {
+        .theta_key = "rope_theta",
+        .scaled = true,
+        .theta = theta,
+        .head_dim = m->dims.head_dim,
+        .max_positions = m->dims.max_positions,
+    };
+    TRY(arch_rope_parse(c, name, &spec, m->mem, &w->ropes[PRENORM_FULL], err));
+    w->ropes[PRENORM_SLIDING] = w->ropes[PRENORM_FULL];
+    w->one_rope = true;
+    const int64_t longest = w->ropes[PRENORM_FULL].longest;
+    if (longest > m->dims.max_positions) m->dims.max_positions = (int32_t)longest;
+    return LATH_OK;
+}
+
+static bool from_layer(int64_t first, int32_t layer) { return layer >= first; }
+
+lath_status decoder_window(arch_model *m, const json_value *c, const char *name, bool in_use, int64_t first,
+                           lath_error *err)
+{
+    prenorm_model *w = m->weights;
+    int64_t window = 0;
+    if (in_use) TRY(json_get_int(c, "sliding_window", name, 1, INT32_MAX, &window, err));
+    /* The reference counts the token itself where it looks back only, and does not where it looks both ways. */
+    w->reach = window && w->bidirectional ? window : window - 1;
+    return prenorm_layer_kinds(m, c, name, from_layer, window ? first : INT32_MAX, err);
 }

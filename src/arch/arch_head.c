@@ -30,6 +30,7 @@ static const head_row rows[] = {
     {"xlm-roberta", KERN_POOL_FIRST, "classifier.dense", KERN_FN_TANH, NULL, "classifier.out_proj", true, true},
     {"camembert", KERN_POOL_FIRST, "classifier.dense", KERN_FN_TANH, NULL, "classifier.out_proj", true, true},
     {"data2vec-text", KERN_POOL_FIRST, "classifier.dense", KERN_FN_TANH, NULL, "classifier.out_proj", true, true},
+    {"jina_embeddings_v3", KERN_POOL_FIRST, "classifier.dense", KERN_FN_TANH, NULL, "classifier.out_proj", true, true},
     {"electra", KERN_POOL_FIRST, "classifier.dense", KERN_FN_GELU, NULL, "classifier.out_proj", true, true},
     {"mpnet", KERN_POOL_FIRST, "classifier.dense", KERN_FN_TANH, NULL, "classifier.out_proj", true, true},
     {"distilbert", KERN_POOL_FIRST, "pre_classifier", KERN_FN_RELU, NULL, "classifier", true, true},
@@ -218,22 +219,16 @@ lath_status arch_head_open(const arch_model *m, const char *model_type, const js
     return bind(m, src, r.out, r.out_bias, n_labels, &out->out[0], err);
 }
 
-lath_status arch_head_open_tokens(const arch_model *m, const json_value *config, const char *config_name,
-                                  const arch_source *src, const int32_t *ids, int32_t n, arch_head *out,
+lath_status arch_head_open_tokens(const arch_model *m, const char *name, const int32_t *ids, int32_t n, arch_head *out,
                                   lath_error *err)
 {
-    char name[NAME_MAX_LEN] = "lm_head.weight";
-    const tensor *t = NULL;
-    bool tied = false;
-    *out = (arch_head){.pool = KERN_POOL_LAST, .n_out = n, .n_logits = n};
-    TRY(json_get_bool(config, "tie_word_embeddings", config_name, &tied, err));
-    if (!tied) TRY(weights_find(src->w, name, &t, err));
-    if (!t) TRY(tensor_name(m, src, "embed_tokens", "weight", name, err));
+    const weight *w = m->lm_head.w;
+    *out = (arch_head){.pool = KERN_POOL_LAST, .lm_head = &m->lm_head, .n_out = n, .n_logits = n};
     for (int32_t i = 0; i < n; i++) {
-        if (ids[i] < 0 || ids[i] >= m->dims.vocab_size)
-            return err_set(err, LATH_ERR_FORMAT, "%s: token id %d scores, the vocabulary has %d", config_name, ids[i],
-                           m->dims.vocab_size);
-        TRY(arch_bind_row(src, name, ids[i], m->dims.vocab_size, m->dims.d_model, &out->out[i].w, err));
+        if (ids[i] < 0 || ids[i] >= w->rows)
+            return err_set(err, LATH_ERR_FORMAT, "%s: token id %d scores, the vocabulary has %lld", name, ids[i],
+                           (long long)w->rows);
+        weight_init(&out->out[i].w, w->t, w->file, w->row0 + ids[i], 1, w->cols);
     }
     return LATH_OK;
 }
@@ -244,6 +239,16 @@ int64_t arch_head_widest(const arch_model *m, const arch_head *h)
 }
 
 /* ------------------------------------------------------------------------------------------------------------ forward */
+
+/* The scale and the cap of a language model's logits, in place. */
+static lath_status finish_logits(const arch_lm_head *h, const fwd *f, view logits)
+{
+    const float cap = h->softcap;
+    if (cap == 0 && h->scale == 1) return LATH_OK;
+    const op_map a = cap == 0 ? (op_map){KERN_FN_NONE, h->scale, 1, logits, logits}
+                              : (op_map){KERN_FN_TANH, h->scale / cap, cap, logits, logits};
+    return f->s->ops->map(f->s, &a);
+}
 
 lath_status arch_head_forward(arch_head *h, const fwd *f, view hidden, float *rows_a, float *rows_b, view *logits)
 {
@@ -265,5 +270,13 @@ lath_status arch_head_forward(arch_head *h, const fwd *f, view hidden, float *ro
     const int64_t each = h->n_logits / h->n_out;
     for (int32_t i = 0; i < h->n_out; i++)
         parts[i] = (op_linear){&h->out[i].w, h->out[i].bias, KERN_FN_NONE, ops->slice(*logits, i * each, each)};
-    return ops->linear(f->s, x, parts, h->n_out);
+    TRY(ops->linear(f->s, x, parts, h->n_out));
+    return h->lm_head ? finish_logits(h->lm_head, f, *logits) : LATH_OK;
+}
+
+lath_status arch_lm_head_forward(const arch_lm_head *h, const fwd *f, view hidden, view logits)
+{
+    const op_linear part = {.w = h->w, .y = logits};
+    TRY(f->s->ops->linear(f->s, hidden, &part, 1));
+    return finish_logits(h, f, logits);
 }

@@ -16,7 +16,8 @@ typedef struct arch_head {
     nn_linear_w dense; /* [d_model, d_model] */
     kern_fn fn;
     op_norm norm;
-    nn_linear_w out[2]; /* [n_logits / n_out, d_model] each */
+    nn_linear_w out[2];          /* [n_logits / n_out, d_model] each */
+    const arch_lm_head *lm_head; /* whose rows `out` are; NULL: of its own */
     int32_t n_out;
     int32_t n_logits;
 } arch_head;
@@ -42,14 +43,16 @@ lath_status arch_labels_load(arena *a, const json_value *config, const char *con
 lath_status arch_head_open(const arch_model *m, const char *model_type, const json_value *config,
                            const char *config_name, const arch_source *src, int32_t n_labels, arch_head *out,
                            lath_error *err);
-/* Of a language model: the logits at the last token of n tokens, 1 or 2, which are rows of its output matrix. */
-lath_status arch_head_open_tokens(const arch_model *m, const json_value *config, const char *config_name,
-                                  const arch_source *src, const int32_t *ids, int32_t n, arch_head *out,
+/* Of a language model whose output head is open: the logits at the last token of n tokens, 1 or 2. `name` leads messages. */
+lath_status arch_head_open_tokens(const arch_model *m, const char *name, const int32_t *ids, int32_t n, arch_head *out,
                                   lath_error *err);
 
 /* Numbers of the widest row that arch_head_forward puts into its memory. */
 int64_t arch_head_widest(const arch_model *m, const arch_head *h);
 /* hidden: [n_tok, d_model] -> logits: [n_seq, n_logits]. rows_a, rows_b: memory of views of n_seq rows of arch_head_widest. */
 lath_status arch_head_forward(arch_head *h, const fwd *f, view hidden, float *rows_a, float *rows_b, view *logits);
+
+/* hidden: [n, d_model] -> logits: [n, vocab] of a language model whose output head is open. */
+lath_status arch_lm_head_forward(const arch_lm_head *h, const fwd *f, view hidden, view logits);
 
 #endif

@@ -72,6 +72,13 @@ typedef struct op_norm_args {
     view y; /* may be x */
 } op_norm_args;
 
+/* y = out fn(in x), element by element. */
+typedef struct op_map {
+    kern_fn fn;
+    float in, out; /* 1: none */
+    view x, y;     /* y may be x */
+} op_map;
+
 /* Angles of rotary embeddings: cosine[t][i] = scale cos(pos[t] inv_freq[i]), sine likewise, for i < n_pairs. The angle is
  * rounded to f32, as the reference implementation's is. */
 typedef struct op_rope_table {
@@ -90,13 +97,24 @@ typedef struct op_rope {
     bool interleaved;
 } op_rope;
 
-/* softmax((q k^T + bias) scale) v; head h of q goes with head h / (n_heads / n_kv_heads) of k and v. Token t sees tokens begin[t] <= j < end[t]. */
+/* Keys and values that one sequence keeps in one layer: position p of it is in slot p % n_slots. How they lie there is the backend's own. */
+typedef struct kv_layer {
+    float *k, *v;              /* 64-byte aligned; kv_floats of each */
+    int64_t n_slots, head_dim; /* n_slots: a multiple of 16 */
+    int32_t n_kv_heads;
+} kv_layer;
+static inline size_t kv_floats(const kv_layer *kv) { return (size_t)(kv->n_kv_heads * kv->n_slots * kv->head_dim); }
+
+/* softmax(cap((q k^T + bias) scale)) v, cap(s) = softcap tanh(s / softcap) where softcap is not 0; head h of q goes with head h / (n_heads / n_kv_heads)
+ * of k and v. Token t sees keys begin[t] <= j < end[t]: tokens of the batch, or positions of the sequence that `kv` keeps (those of the batch are
+ * among them: kv_append comes first). */
 typedef struct op_attention {
-    view q, k, v, out; /* [n_tok, heads * head_dim] */
+    view q, k, v, out;  /* [n_tok, heads * head_dim]; k and v unused where there is a kv */
+    const kv_layer *kv; /* NULL: keys and values are the batch's */
     int32_t n_heads, n_kv_heads;
     int64_t head_dim;
     const int32_t *begin, *end; /* [n_tok] */
-    float scale;
+    float scale, softcap;
     /* NULL, or [n_heads][2 * bias_reach + 1]: by head and distance q - k + bias_reach; tokens that see each other are no
      * further apart than bias_reach. */
     const float *bias;
@@ -111,8 +129,17 @@ typedef struct op_pool {
     int64_t skip;
 } op_pool;
 
+/* What a stream's scratch has to be large enough for. */
+typedef struct op_limits {
+    int64_t n_tok;    /* tokens of a batch */
+    int64_t n_keys;   /* keys that a token sees */
+    int64_t head_dim; /* of attention */
+    int64_t d;        /* features of the widest view that is multiplied */
+} op_limits;
+
 /* glu: y = fn(gate) * up, y may be gate or up. copy: y = x. l2_normalize: each row of x in place. read_rows: rows row0 .. row0 + n - 1 as
- * plain row-major [n, d]. */
+ * plain row-major [n, d]. kv_append: the batch's keys and values become positions at, at + 1, ... of the sequence;
+ * n_tok <= n_slots. */
 typedef struct backend_ops {
     const char *name;
 #define OP(name, args) lath_status(*name) args;
@@ -124,8 +151,10 @@ typedef struct backend_ops {
     view (*make_view)(float *memory, int64_t n_tok, int64_t d);
     /* Features first .. first + d - 1 of x. */
     view (*slice)(view x, int64_t first, int64_t d);
-    /* Floats of scratch that a stream needs for batches of n_tok tokens. */
-    size_t (*scratch_floats)(const struct stream *s, int64_t n_tok);
+    /* Tokens first .. first + n - 1 of x; first is a multiple of 16. */
+    view (*tokens)(view x, int64_t first, int64_t n);
+    /* Floats of scratch that a stream needs. */
+    size_t (*scratch_floats)(const struct stream *s, const op_limits *most);
 } backend_ops;
 
 /* What one caller's ops run on: the pool and kernels of the runtime, and the caller's own scratch. */
@@ -133,12 +162,18 @@ struct stream {
     const backend_ops *ops;
     pool *pool;
     const kern_table *kern;
-    float *scratch;      /* 64-byte aligned */
-    int64_t scratch_tok; /* tokens that it is large enough for */
-    lath_error *err;     /* where ops leave their message */
+    float *scratch;   /* 64-byte aligned */
+    op_limits limits; /* that it is large enough for */
+    bool integer;     /* block weights may be multiplied with 8-bit activations (rows only) */
+    lath_error *err;  /* where ops leave their message */
 };
 
 const backend_ops *backend_cpu(void);
+/* The same ops for BACKEND_ROWS_MOST tokens at most, as generation takes them: each token's features side by side, weights read once
+ * for all of them. Results differ from backend_cpu()'s by rounding. What only whole texts need (pool, l2_normalize, attention without a kv) is
+ * not there: NULL. */
+enum { BACKEND_ROWS_MOST = 8 };
+const backend_ops *backend_cpu_rows(void);
 
 /* Binds rows row0 .. row0 + rows - 1 of a tensor as a weight matrix (the shape is checked by the caller). */
 void weight_init(weight *w, const tensor *t, const char *file, int64_t row0, int64_t rows, int64_t cols);

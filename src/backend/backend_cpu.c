@@ -7,12 +7,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "backend/backend.h"
+#include "backend/backend_cpu.h"
 
-enum { LANES = KERN_LANES, TASKS_PER_THREAD = 4, CHECK_ELEMENTS = 1 << 18 };
+enum { LANES = KERN_LANES, TASKS_PER_THREAD = 4, CHECK_ELEMENTS = 1 << 18 }; /* whole blocks */
 
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-static int64_t n_panels(int64_t n_tok) { return ceil_div(n_tok, LANES); }
+static int64_t n_panels(int64_t n_tok) { return cpu_ceil_div(n_tok, LANES); }
 /* Lanes in use of panel p. */
 static int32_t lanes_of(int64_t n_tok, int64_t p)
 {
@@ -22,35 +21,47 @@ static int32_t lanes_of(int64_t n_tok, int64_t p)
 
 /* ------------------------------------------------------------------------------------------------------------ views */
 
-static size_t cpu_view_floats(int64_t n_tok, int64_t d) { return (size_t)(n_panels(n_tok) * d * LANES); }
+static size_t panels_view_floats(int64_t n_tok, int64_t d) { return (size_t)(n_panels(n_tok) * d * LANES); }
 
-static view cpu_make_view(float *memory, int64_t n_tok, int64_t d)
+static view panels_make_view(float *memory, int64_t n_tok, int64_t d)
 {
     return (view){.data = memory, .n_tok = n_tok, .d = d, .stride = d * LANES};
 }
 
-static view cpu_slice(view x, int64_t first, int64_t d)
+static view panels_slice(view x, int64_t first, int64_t d)
 {
     assert(first >= 0 && d >= 0 && first + d <= x.d);
     return (view){.data = x.data + first * LANES, .n_tok = x.n_tok, .d = d, .stride = x.stride};
 }
 
-/* Per worker: what linear wants, or the scores of one query panel against all keys. */
-static size_t worker_floats(const stream *s, int64_t n_tok)
+static view panels_tokens(view x, int64_t first, int64_t n)
 {
-    size_t scores = (size_t)(n_panels(n_tok) * LANES * LANES), n = s->kern->linear_scratch;
+    assert(first % LANES == 0 && first + n <= x.n_tok);
+    return (view){.data = x.data + first / LANES * x.stride, .n_tok = n, .d = x.d, .stride = x.stride};
+}
+
+lath_status cpu_run(stream *s, pool_fn fn, void *ctx, int64_t n_tasks)
+{
+    if (pool_run(s->pool, fn, ctx, n_tasks)) return LATH_OK;
+    return err_set(s->err, LATH_ERR_INTERRUPTED, "interrupted");
+}
+
+/* Per worker: what linear wants, or the scores of one query panel against all keys, from the start of the first one's panel. */
+static size_t worker_floats(const stream *s, const op_limits *most)
+{
+    size_t scores = (size_t)((n_panels(most->n_keys) + 1) * LANES * LANES), n = s->kern->linear_scratch;
     if (scores > n) n = scores;
     return (n + 15) & ~(size_t)15;
 }
 
-static size_t cpu_scratch_floats(const stream *s, int64_t n_tok)
+static size_t panels_scratch_floats(const stream *s, const op_limits *most)
 {
-    return worker_floats(s, n_tok) * (size_t)pool_size(s->pool);
+    return worker_floats(s, most) * (size_t)pool_size(s->pool);
 }
 
 static float *worker_scratch(const stream *s, int32_t worker)
 {
-    return s->scratch + worker_floats(s, s->scratch_tok) * (size_t)worker;
+    return s->scratch + worker_floats(s, &s->limits) * (size_t)worker;
 }
 
 /* ------------------------------------------------------------------------------------------------------- finite weights */
@@ -68,8 +79,7 @@ static void check_task(void *ctx, int64_t task, int32_t worker)
     const tensor *t = j->w->t;
     int64_t count = j->w->rows * j->w->cols, first = task * CHECK_ELEMENTS;
     int64_t n = count - first < CHECK_ELEMENTS ? count - first : CHECK_ELEMENTS;
-    int64_t at =
-        j->s->kern->first_nonfinite(t->type, (const char *)j->w->data + (size_t)first * dtype_size(t->type), n);
+    int64_t at = j->s->kern->first_nonfinite(t->type, (const char *)j->w->data + dtype_bytes(t->type, first), n);
     if (at < 0) return;
     int_fast64_t seen = atomic_load(&j->bad);
     while (first + at < seen && !atomic_compare_exchange_weak(&j->bad, &seen, first + at)) {
@@ -77,12 +87,12 @@ static void check_task(void *ctx, int64_t task, int32_t worker)
 }
 
 /* The first use of a matrix reads all of it once: NaN and infinity are refused by name. */
-static lath_status check_finite(stream *s, weight *w)
+lath_status cpu_check_finite(stream *s, weight *w)
 {
     if (atomic_load_explicit(&w->finite, memory_order_relaxed)) return LATH_OK;
     check_job j = {.s = s, .w = w};
     atomic_init(&j.bad, INT64_MAX);
-    pool_run(s->pool, check_task, &j, ceil_div(w->rows * w->cols, CHECK_ELEMENTS));
+    TRY(cpu_run(s, check_task, &j, cpu_ceil_div(w->rows * w->cols, CHECK_ELEMENTS)));
     int64_t bad = atomic_load(&j.bad);
     if (bad != INT64_MAX)
         return err_set(s->err, LATH_ERR_FORMAT, "%s: tensor \"%s\": element [%lld,%lld] is not finite", w->file,
@@ -118,11 +128,11 @@ static void gather_task(void *ctx, int64_t p, int32_t worker)
 }
 
 /* Only the rows that are used are looked at: a table may be half of the file. */
-static lath_status nonfinite_row(const stream *s, const op_gather *a)
+lath_status cpu_nonfinite_row(const stream *s, const op_gather *a)
 {
     for (int32_t i = 0; i < a->n_sources; i++) {
         const weight *w = a->sources[i].table;
-        size_t row_bytes = (size_t)w->cols * dtype_size(w->t->type);
+        size_t row_bytes = dtype_bytes(w->t->type, w->cols);
         for (int64_t t = 0; t < a->y.n_tok; t++) {
             int64_t row = a->sources[i].index[t],
                     at = s->kern->first_nonfinite(w->t->type, (const char *)w->data + (size_t)row * row_bytes, w->cols);
@@ -134,12 +144,12 @@ static lath_status nonfinite_row(const stream *s, const op_gather *a)
     return err_set(s->err, LATH_ERR_FORMAT, "%s: sums of embedding rows overflow", a->sources[0].table->file);
 }
 
-static lath_status cpu_gather(stream *s, const op_gather *a)
+static lath_status panels_gather(stream *s, const op_gather *a)
 {
     gather_job j = {.s = s, .a = a};
     atomic_init(&j.bad, false);
-    pool_run(s->pool, gather_task, &j, n_panels(a->y.n_tok));
-    return atomic_load(&j.bad) ? nonfinite_row(s, a) : LATH_OK;
+    TRY(cpu_run(s, gather_task, &j, n_panels(a->y.n_tok)));
+    return atomic_load(&j.bad) ? cpu_nonfinite_row(s, a) : LATH_OK;
 }
 
 /* -------------------------------------------------------------------------------------------------------------- linear */
@@ -160,13 +170,13 @@ static void linear_task(void *ctx, int64_t task, int32_t worker)
     const linear_job *j = ctx;
     int64_t g = task / j->chunks_per_group, c = task % j->chunks_per_group;
     const op_linear *part = j->parts;
-    for (int64_t n; c >= (n = ceil_div(part->y.d, j->chunk)); part++) c -= n;
+    for (int64_t n; c >= (n = cpu_ceil_div(part->y.d, j->chunk)); part++) c -= n;
     int64_t panels = n_panels(j->x.n_tok), p0 = g * j->group, p1 = p0 + j->group < panels ? p0 + j->group : panels;
     int64_t n0 = c * j->chunk, n1 = n0 + j->chunk < part->y.d ? n0 + j->chunk : part->y.d;
     kern_linear_args k = {
         .w = part->w->data,
         .type = part->w->t->type,
-        .w_stride = j->x.d * (int64_t)dtype_size(part->w->t->type),
+        .w_stride = (int64_t)dtype_bytes(part->w->t->type, j->x.d),
         .bias = part->bias.data,
         .x = j->x.data,
         .x_stride = j->x.stride,
@@ -184,22 +194,21 @@ static void linear_task(void *ctx, int64_t task, int32_t worker)
     j->s->kern->linear(&k);
 }
 
-static lath_status cpu_linear(stream *s, view x, const op_linear *parts, int32_t n_parts)
+static lath_status panels_linear(stream *s, view x, const op_linear *parts, int32_t n_parts)
 {
     linear_job j = {.s = s, .x = x, .parts = parts, .n_parts = n_parts};
     int64_t rows = 0, panels = n_panels(x.n_tok), want = (int64_t)pool_size(s->pool) * TASKS_PER_THREAD;
     for (int32_t i = 0; i < n_parts; i++) {
-        TRY(check_finite(s, parts[i].w));
+        TRY(cpu_check_finite(s, parts[i].w));
         rows += parts[i].y.d;
     }
-    int64_t block = s->kern->row_block, groups = ceil_div(panels, s->kern->panel_group);
-    j.group = ceil_div(panels, groups);
-    groups = ceil_div(panels, j.group);
-    int64_t chunks = pool_size(s->pool) == 1 ? 1 : ceil_div(want, groups);
-    j.chunk = ceil_div(ceil_div(rows, chunks), block) * block;
-    for (int32_t i = 0; i < n_parts; i++) j.chunks_per_group += ceil_div(parts[i].y.d, j.chunk);
-    pool_run(s->pool, linear_task, &j, groups * j.chunks_per_group);
-    return LATH_OK;
+    int64_t block = s->kern->row_block, groups = cpu_ceil_div(panels, s->kern->panel_group);
+    j.group = cpu_ceil_div(panels, groups);
+    groups = cpu_ceil_div(panels, j.group);
+    int64_t chunks = pool_size(s->pool) == 1 ? 1 : cpu_ceil_div(want, groups);
+    j.chunk = cpu_ceil_div(cpu_ceil_div(rows, chunks), block) * block;
+    for (int32_t i = 0; i < n_parts; i++) j.chunks_per_group += cpu_ceil_div(parts[i].y.d, j.chunk);
+    return cpu_run(s, linear_task, &j, groups * j.chunks_per_group);
 }
 
 /* --------------------------------------------------------------------------------------------- norms, elementwise, rope */
@@ -234,12 +243,43 @@ static void norm_task(void *ctx, int64_t p, int32_t worker)
     (a->norm->kind == NORM_RMS ? j->s->kern->rms_norm : j->s->kern->layer_norm)(&k);
 }
 
-static lath_status cpu_norm(stream *s, const op_norm_args *a)
+static lath_status panels_norm(stream *s, const op_norm_args *a)
 {
     assert(!a->sum || a->sum->stride == a->x.stride);
     norm_job j = {s, a};
-    pool_run(s->pool, norm_task, &j, n_panels(a->x.n_tok));
-    return LATH_OK;
+    return cpu_run(s, norm_task, &j, n_panels(a->x.n_tok));
+}
+
+typedef struct map_job {
+    const stream *s;
+    const op_map *a;
+} map_job;
+
+static void scale_panel(float by, int64_t n, const float *x, float *y)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = by * x[i];
+}
+
+static void map_task(void *ctx, int64_t p, int32_t worker)
+{
+    (void)worker;
+    const map_job *j = ctx;
+    const op_map *a = j->a;
+    const int64_t n = a->y.d * LANES;
+    float *y = a->y.data + p * a->y.stride;
+    const float *x = a->x.data + p * a->x.stride;
+    if (a->in != 1) {
+        scale_panel(a->in, n, x, y);
+        x = y;
+    }
+    if (a->fn != KERN_FN_NONE || x != y) j->s->kern->map(a->fn, (size_t)n, x, y);
+    if (a->out != 1) scale_panel(a->out, n, y, y);
+}
+
+static lath_status panels_map(stream *s, const op_map *a)
+{
+    map_job j = {s, a};
+    return cpu_run(s, map_task, &j, n_panels(a->y.n_tok));
 }
 
 typedef struct glu_job {
@@ -256,19 +296,28 @@ static void glu_task(void *ctx, int64_t p, int32_t worker)
                     j->y.data + p * j->y.stride);
 }
 
-static lath_status cpu_glu(stream *s, kern_fn fn, view gate, view up, view y)
+static lath_status panels_glu(stream *s, kern_fn fn, view gate, view up, view y)
 {
     glu_job j = {s, fn, gate, up, y};
-    pool_run(s->pool, glu_task, &j, n_panels(y.n_tok));
-    return LATH_OK;
+    return cpu_run(s, glu_task, &j, n_panels(y.n_tok));
 }
 
-static lath_status cpu_copy(stream *s, view x, view y)
+static lath_status panels_copy(stream *s, view x, view y)
 {
     (void)s;
     for (int64_t p = 0; p < n_panels(x.n_tok); p++)
         memcpy(y.data + p * y.stride, x.data + p * x.stride, (size_t)(x.d * LANES) * sizeof(float));
     return LATH_OK;
+}
+
+void cpu_rope_row(const op_rope_table *a, int64_t t, float *cosine, float *sine, int64_t step)
+{
+    const float pos = (float)a->pos[t], *inv_freq = a->inv_freq + (a->set ? a->set[t] * a->cosine.d : 0);
+    for (int64_t i = 0; i < a->cosine.d; i++) {
+        const float angle = pos * inv_freq[i];
+        cosine[i * step] = (float)cos((double)angle) * a->scale;
+        sine[i * step] = (float)sin((double)angle) * a->scale;
+    }
 }
 
 typedef struct rope_table_job {
@@ -280,22 +329,14 @@ static void rope_table_task(void *ctx, int64_t p, int32_t worker)
     (void)worker;
     const op_rope_table *a = ((const rope_table_job *)ctx)->a;
     float *c = a->cosine.data + p * a->cosine.stride, *s = a->sine.data + p * a->sine.stride;
-    for (int32_t lane = 0; lane < lanes_of(a->cosine.n_tok, p); lane++) {
-        const int64_t t = p * LANES + lane;
-        const float pos = (float)a->pos[t], *inv_freq = a->inv_freq + (a->set ? a->set[t] * a->cosine.d : 0);
-        for (int64_t i = 0; i < a->cosine.d; i++) {
-            const float angle = pos * inv_freq[i];
-            c[i * LANES + lane] = (float)cos((double)angle) * a->scale;
-            s[i * LANES + lane] = (float)sin((double)angle) * a->scale;
-        }
-    }
+    for (int32_t lane = 0; lane < lanes_of(a->cosine.n_tok, p); lane++)
+        cpu_rope_row(a, p * LANES + lane, c + lane, s + lane, LANES);
 }
 
-static lath_status cpu_rope_table(stream *s, const op_rope_table *a)
+static lath_status panels_rope_table(stream *s, const op_rope_table *a)
 {
     rope_table_job j = {a};
-    pool_run(s->pool, rope_table_task, &j, n_panels(a->cosine.n_tok));
-    return LATH_OK;
+    return cpu_run(s, rope_table_task, &j, n_panels(a->cosine.n_tok));
 }
 
 typedef struct rope_job {
@@ -315,16 +356,16 @@ static void rope_task(void *ctx, int64_t p, int32_t worker)
         .n_heads = a->x.d / a->head_dim,
         .head_dim = a->head_dim,
         .n_pairs = a->cosine.d,
+        .lanes = LANES,
         .interleaved = a->interleaved,
     };
     j->s->kern->rope(&k);
 }
 
-static lath_status cpu_rope(stream *s, const op_rope *a)
+static lath_status panels_rope(stream *s, const op_rope *a)
 {
     rope_job j = {s, a};
-    pool_run(s->pool, rope_task, &j, n_panels(a->x.n_tok));
-    return LATH_OK;
+    return cpu_run(s, rope_task, &j, n_panels(a->x.n_tok));
 }
 
 /* ----------------------------------------------------------------------------------------------------------- attention */
@@ -343,14 +384,16 @@ static void attention_task(void *ctx, int64_t task, int32_t worker)
     int64_t h = task / j->panels, p = task % j->panels, kv = h / (a->n_heads / a->n_kv_heads), hd = a->head_dim;
     kern_attention_args k = {
         .q = a->q.data + p * a->q.stride + h * hd * LANES,
-        .k = a->k.data + kv * hd * LANES,
-        .v = a->v.data + kv * hd * LANES,
-        .kv_stride = a->k.stride,
+        .k = a->kv ? cpu_kv_head(a->kv, a->kv->k, kv) : a->k.data + kv * hd * LANES,
+        .v = a->kv ? cpu_kv_head(a->kv, a->kv->v, kv) : a->v.data + kv * hd * LANES,
+        .kv_stride = a->kv ? hd * LANES : a->k.stride,
+        .ring = a->kv ? (int32_t)(a->kv->n_slots / LANES) : 0,
         .head_dim = hd,
         .begin = a->begin + p * LANES,
         .end = a->end + p * LANES,
         .lanes = lanes_of(a->q.n_tok, p),
         .scale = a->scale,
+        .softcap = a->softcap,
         .bias = a->bias ? a->bias + h * (2 * a->bias_reach + 1) + a->bias_reach : NULL,
         .query0 = p * LANES,
         .out = a->out.data + p * a->out.stride + h * hd * LANES,
@@ -359,11 +402,15 @@ static void attention_task(void *ctx, int64_t task, int32_t worker)
     j->s->kern->attention(&k);
 }
 
-static lath_status cpu_attention(stream *s, const op_attention *a)
+static lath_status panels_kv_append(stream *s, view k, view v, kv_layer *kv, int64_t at)
+{
+    return cpu_kv_append(s, k, v, kv, at, LANES);
+}
+
+static lath_status panels_attention(stream *s, const op_attention *a)
 {
     attention_job j = {.s = s, .a = a, .panels = n_panels(a->q.n_tok)};
-    pool_run(s->pool, attention_task, &j, j.panels * a->n_heads);
-    return LATH_OK;
+    return cpu_run(s, attention_task, &j, j.panels * a->n_heads);
 }
 
 /* ------------------------------------------------------------------------------------------------------ pool, normalise */
@@ -391,21 +438,20 @@ static void pool_task(void *ctx, int64_t i, int32_t worker)
     j->s->kern->pool(&k);
 }
 
-static lath_status cpu_pool(stream *s, const op_pool *a)
+static lath_status panels_pool(stream *s, const op_pool *a)
 {
     pool_job j = {s, a};
-    pool_run(s->pool, pool_task, &j, a->y.n_tok);
-    return LATH_OK;
+    return cpu_run(s, pool_task, &j, a->y.n_tok);
 }
 
-static lath_status cpu_l2_normalize(stream *s, view x)
+static lath_status panels_l2_normalize(stream *s, view x)
 {
     for (int64_t p = 0; p < n_panels(x.n_tok); p++)
         s->kern->l2_normalize(x.d, lanes_of(x.n_tok, p), x.data + p * x.stride);
     return LATH_OK;
 }
 
-static lath_status cpu_read_rows(stream *s, view x, int64_t row0, int64_t n, float *out)
+static lath_status panels_read_rows(stream *s, view x, int64_t row0, int64_t n, float *out)
 {
     (void)s;
     for (int64_t i = 0; i < n; i++) {
@@ -419,13 +465,14 @@ const backend_ops *backend_cpu(void)
 {
     static const backend_ops ops = {
         .name = "cpu",
-#define OP(name, args) .name = cpu_##name,
+#define OP(name, args) .name = panels_##name,
 #include "backend/ops.def"
 #undef OP
-        .view_floats = cpu_view_floats,
-        .make_view = cpu_make_view,
-        .slice = cpu_slice,
-        .scratch_floats = cpu_scratch_floats,
+        .view_floats = panels_view_floats,
+        .make_view = panels_make_view,
+        .slice = panels_slice,
+        .tokens = panels_tokens,
+        .scratch_floats = panels_scratch_floats,
     };
     return &ops;
 }

@@ -8,7 +8,7 @@ void weight_init(weight *w, const tensor *t, const char *file, int64_t row0, int
 {
     w->t = t;
     w->file = file;
-    w->data = (const char *)t->data + (size_t)(row0 * cols) * dtype_size(t->type);
+    w->data = (const char *)t->data + (size_t)row0 * dtype_bytes(t->type, cols);
     w->row0 = row0;
     w->rows = rows;
     w->cols = cols;
@@ -17,7 +17,11 @@ void weight_init(weight *w, const tensor *t, const char *file, int64_t row0, int
 
 lath_status vec_init(vec *v, arena *a, const tensor *t, const char *file, int64_t first, int64_t n, lath_error *err)
 {
-    const void *from = (const char *)t->data + (size_t)first * dtype_size(t->type);
+    const int64_t numbers = (int64_t)dtype_block_numbers(t->type);
+    if (first % numbers != 0 || n % numbers != 0)
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: tensor \"%s\": a vector that begins or ends inside a %s block",
+                       file, t->name, dtype_name(t->type));
+    const void *from = (const char *)t->data + dtype_bytes(t->type, first);
     const float *data = from;
     if (t->type != DTYPE_F32 || (uintptr_t)from % sizeof(float) != 0) {
         float *copy = arena_array(a, (size_t)n, sizeof(float));

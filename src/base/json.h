@@ -21,7 +21,7 @@ typedef enum json_kind { JSON_NULL, JSON_BOOL, JSON_INT, JSON_REAL, JSON_STRING,
 typedef struct json_value json_value;
 struct json_value {
     json_kind kind;
-    uint32_t line;   /* 1-based line in the text where the value began */
+    uint32_t line;   /* 1-based line in the text where the value began; 0: of no text */
     const char *key; /* member of an object: its name (terminated; may hold 0 bytes: see key_len), else NULL */
     size_t key_len;
     json_value *next; /* next member of the same container, in file order */

@@ -38,8 +38,9 @@ bool json_is_string(const json_value *v, const char *s)
 
 static lath_status wrong_type(const char *name, const json_value *v, const char *want, lath_error *err)
 {
-    return err_set(err, LATH_ERR_FORMAT, "%s: line %u: \"%.60s\": want %s", name, v->line, v->key ? v->key : "value",
-                   want);
+    const char *key = v->key ? v->key : "value";
+    if (v->line == 0) return err_set(err, LATH_ERR_FORMAT, "%s: \"%.60s\": want %s", name, key, want);
+    return err_set(err, LATH_ERR_FORMAT, "%s: line %u: \"%.60s\": want %s", name, v->line, key, want);
 }
 
 lath_status json_get_int(const json_value *obj, const char *key, const char *name, int64_t min, int64_t max,
@@ -54,6 +55,9 @@ lath_status json_get_int(const json_value *obj, const char *key, const char *nam
         n = (int64_t)v->u.real;
     else
         return wrong_type(name, v, "an integer", err);
+    if ((n < min || n > max) && v->line == 0)
+        return err_set(err, LATH_ERR_FORMAT, "%s: \"%s\" is %lld, want %lld to %lld", name, key, (long long)n,
+                       (long long)min, (long long)max);
     if (n < min || n > max)
         return err_set(err, LATH_ERR_FORMAT, "%s: line %u: \"%s\" is %lld, want %lld to %lld", name, v->line, key,
                        (long long)n, (long long)min, (long long)max);

@@ -36,6 +36,9 @@ struct pool {
     int64_t n_tasks;
     uint64_t job;
     atomic_bool region, stop;
+    pool_stop_fn ask; /* of the open region, or NULL */
+    void *ask_ctx;
+    bool stopped; /* the open region was; the leader's alone */
     int32_t n_threads, n_started;
     const lath_allocator *alloc;
     pthread_mutex_t lead;
@@ -75,6 +78,23 @@ static void run_tasks(pool *p, pool_fn fn, void *ctx, int64_t n, int32_t worker)
 {
     int64_t t;
     while ((t = (int64_t)atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed)) < n) fn(ctx, t, worker);
+}
+
+/* The leader's share. Tasks that are not claimed when the region is stopped are claimed all at once, by nobody. */
+static void lead_tasks(pool *p, pool_fn fn, void *ctx, int64_t n)
+{
+    if (!p->ask) {
+        run_tasks(p, fn, ctx, n, 0);
+        return;
+    }
+    for (int64_t t; (t = (int64_t)atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed)) < n;) {
+        if (p->ask(p->ask_ctx)) {
+            p->stopped = true;
+            atomic_store_explicit(&p->next, n, memory_order_relaxed);
+            return;
+        }
+        fn(ctx, t, 0);
+    }
 }
 
 /* Enters the open job, if there is one that this worker may still join; false otherwise. */
@@ -167,9 +187,14 @@ void pool_destroy(pool *p)
 
 int32_t pool_size(const pool *p) { return p->n_threads; }
 
-void pool_enter(pool *p)
+void pool_enter(pool *p) { pool_enter_until(p, NULL, NULL); }
+
+void pool_enter_until(pool *p, pool_stop_fn stop, void *ctx)
 {
     pthread_mutex_lock(&p->lead);
+    p->ask = stop;
+    p->ask_ctx = ctx;
+    p->stopped = false;
     atomic_store(&p->region, true);
     if (p->n_threads > 1) raise_seq(p);
 }
@@ -180,20 +205,21 @@ void pool_leave(pool *p)
     pthread_mutex_unlock(&p->lead);
 }
 
-void pool_run(pool *p, pool_fn fn, void *ctx, int64_t n_tasks)
+bool pool_run(pool *p, pool_fn fn, void *ctx, int64_t n_tasks)
 {
-    if (p->n_threads == 1 || n_tasks <= 1) {
-        for (int64_t t = 0; t < n_tasks; t++) fn(ctx, t, 0);
-        return;
+    if (p->stopped) return false;
+    atomic_store_explicit(&p->next, 0, memory_order_relaxed);
+    if (p->n_threads == 1 || n_tasks <= 1) { /* the gate is closed: the leader is alone */
+        lead_tasks(p, fn, ctx, n_tasks);
+        return !p->stopped;
     }
     p->fn = fn;
     p->ctx = ctx;
     p->n_tasks = n_tasks;
-    atomic_store_explicit(&p->next, 0, memory_order_relaxed);
     p->job++;
     atomic_store_explicit(&p->gate, p->job << GATE_BITS, memory_order_release); /* opens */
     raise_seq(p);
-    run_tasks(p, fn, ctx, n_tasks, 0);
+    lead_tasks(p, fn, ctx, n_tasks);
     uint64_t g = atomic_fetch_or_explicit(&p->gate, GATE_CLOSED, memory_order_acq_rel);
     for (int spins = 0; (g & GATE_COUNT) != 0; spins++) {
         relax();
@@ -203,4 +229,5 @@ void pool_run(pool *p, pool_fn fn, void *ctx, int64_t n_tasks)
         }
         g = atomic_load_explicit(&p->gate, memory_order_acquire);
     }
+    return !p->stopped;
 }

@@ -157,7 +157,7 @@ static lath_status join_cache(lath_embedder *e, lath_error *err)
     for (int32_t i = 0; i < e->n_modes && at < sizeof(settings); i++)
         at += (size_t)snprintf(settings + at, sizeof(settings) - at, "%c%d", i ? '+' : '=', (int)e->modes[i]);
     if (at >= sizeof(settings)) return err_set(err, LATH_ERR_LIMIT, "the settings of the embedder are too long");
-    TRY(model_identity(e->model, model, err));
+    TRY(lath_model_get_identity(e->model, model, err));
     return embcache_space_get(o->cache, model, settings, e->run.d_out, &e->cache, err);
 }
 

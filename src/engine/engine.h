@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "arch/arch.h"
+#include "arch/arch_gguf.h"
 #include "arch/arch_head.h"
 #include "backend/backend.h"
 #include "lath/lath.h"
@@ -48,7 +49,7 @@ typedef struct st_config {
     const char *encoder_dir; /* where config.json, weights and tokenizer are: the model's directory or a folder in it */
     kern_pool_mode modes[ST_MAX_MODES];
     int32_t n_modes;
-    bool has_pooling; /* modules.json names a Pooling module */
+    bool has_modules, has_pooling; /* there is modules.json; it names a Pooling module */
     bool include_prompt;
     int64_t pooling_d; /* what 1_Pooling/config.json says the encoder's width is; 0: nothing */
     st_step steps[ST_MAX_STEPS];
@@ -74,6 +75,8 @@ typedef struct inference_config {
 
 enum { MODEL_MAX_SOURCES = 1 + ST_MAX_STEPS };
 
+enum { MODEL_MAX_ENDS = 32 };
+
 /* What config.json's "architectures" says a model is for. */
 typedef enum model_kind { MODEL_ENCODER, MODEL_CROSS_ENCODER, MODEL_GENERATOR } model_kind;
 
@@ -83,31 +86,40 @@ struct lath_model {
     char *path;
     weights *sources[MODEL_MAX_SOURCES]; /* 0: the encoder's; then those of dense modules */
     int32_t n_sources;
-    pthread_mutex_t listing; /* shards that nothing uses are opened for listings, when the model is shared already */
+    /* Guards what is found out when the model is shared already: the listing of shards that nothing uses, the identity. */
+    pthread_mutex_t listing;
+    uint64_t identity[2];
+    bool identified;
     arch_model arch;
     model_kind kind;
     const char *class_name; /* of "architectures", or NULL */
     arch_labels labels;     /* of a cross-encoder */
     arch_head head; /* what scores, when head_error.status is LATH_OK: else why there is none, for whoever wants it */
     lath_error head_error;
-    bool judges;      /* pairs are put to it as judge.h has it */
-    bool sends_types; /* its tokenizer gives token types to the model */
+    lath_error lm_head_error;  /* of a MODEL_GENERATOR: why arch.lm_head.w is NULL */
+    bool judges;               /* pairs are put to it as judge.h has it */
+    bool sends_types;          /* its tokenizer gives token types to the model */
+    const char *chat_template; /* of a language model, or NULL */
+    int32_t ends[MODEL_MAX_ENDS], n_ends;
     st_config st;
     inference_config inference;
     lath_tokenizer tokenizer;
     int32_t max_tokens;
+    bool integer;                  /* steps may multiply block weights with 8-bit activations */
     int64_t d_pooled, d_embedding; /* after pooling; after all steps */
     bool normalized;
 };
 
 /* Reads modules.json and the configurations it names; plain defaults (mean, no normalising) where there is none. */
 lath_status st_config_load(arena *a, const char *dir, st_config *out, lath_error *err);
+/* The same of a GGUF file at `path`, which says how vectors are pooled only. */
+void st_config_gguf(const char *path, arch_gguf_pooling pooling, st_config *out);
 /* The window that tokenizer_config.json allows, or 0 for none ("model_max_length" is often 1e30). */
 lath_status st_tokenizer_window(arena *a, const char *dir, int64_t *out, lath_error *err);
 /* Its tokenizer tells the segments of a pair apart: model_input_names of tokenizer_config.json, else what the class it names does, else what the
  * class for the model type does. */
 lath_status st_sends_types(arena *a, const char *dir, const char *model_type, bool *out, lath_error *err);
-/* chat_template.jinja, else "chat_template" of tokenizer_config.json; NULL when there is none. */
+/* chat_template.jinja, else "chat_template" of chat_template.json or tokenizer_config.json (of several the one called default); NULL: none. */
 lath_status st_chat_template(arena *a, const char *dir, const char **out, lath_error *err);
 /* The activation that config.json names, where config_sentence_transformers.json has none. */
 lath_status st_config_activation(const json_value *config, const char *path, st_config *c, lath_error *err);
@@ -118,24 +130,29 @@ lath_status st_choose_prompt(const st_config *c, const char *name, const char *t
 lath_pooling st_public_pooling(const st_config *c);
 bool st_pooling_mode(lath_pooling p, kern_pool_mode *out);
 
+extern const inference_config inference_defaults;
 /* The values of the file at `path`; the defaults where there is none. */
 lath_status inference_config_load(arena *a, const char *path, inference_config *out, lath_error *err);
 
 /* config.json while a model is opened. */
 typedef struct model_config {
     const json_value *json;
-    const char *path, *type; /* of the file; "model_type" */
+    const char *path, *type; /* of the file, which leads messages; "model_type" */
     arch_source src;         /* the encoder's weights */
 } model_config;
 /* Kind, labels and head. The tokenizer is open. */
 lath_status model_open_head(lath_model *m, const model_config *c, lath_error *err);
 
-/* Hash over configuration, tokenizer and samples of the weights. */
-lath_status model_fingerprint(const lath_model *m, uint64_t out[2], lath_error *err);
-/* The same with every byte of the weights that are in use: reads some gigabytes a second. For what outlives the model
- * and must not meet another one, however like it is. */
-lath_status model_identity(const lath_model *m, uint64_t out[2], lath_error *err);
+/* Chat template and end tokens of a language model. The tokenizer is open. */
+lath_status model_open_turns(lath_model *m, const model_config *c, lath_error *err);
+/* The Jinja template that the model's files have for conversations; NULL: none. */
+const char *model_chat_template(const lath_model *m);
+/* The tokens that end a text or a turn by the model's files (of a directory those of generation_config.json, config.json and tokenizer_config.json),
+ * each once; borrowed. */
+const int32_t *model_end_ids(const lath_model *m, int32_t *n);
 
+/* Hash over configuration, tokenizer and samples of the weights; lath_model_get_identity reads all of them. */
+lath_status model_fingerprint(const lath_model *m, uint64_t out[2], lath_error *err);
 /* Working memory of an embedder for a full batch of texts of 16 tokens. */
 uint64_t embed_batch_bytes(const lath_model *m);
 
@@ -157,9 +174,10 @@ lath_status packer_grow(packer *p, int64_t n_tok, int64_t n_seq, lath_error *err
 /* Appends one text; the room is there. */
 void packer_add(packer *p, const int32_t *ids, const int32_t *type_ids, int64_t n);
 
-/* The path names a GGUF file. */
-bool gguf_is_name(const char *path);
 /* The tokenizer in the metadata of a GGUF file; nothing of the file is kept (gguf_tokenizer.c). */
-lath_status gguf_tokenizer_open(const lath_allocator *alloc, const char *path, tok **out, lath_error *err);
+lath_status gguf_tokenizer_open(const lath_allocator *alloc, const gguf *g, tok **out, lath_error *err);
+/* The keys of a tokenizer whose kind and pre are set. */
+struct gguf_writer;
+void gguf_tokenizer_put(struct gguf_writer *w, const tok_arrays *a);
 
 #endif

@@ -6,11 +6,13 @@
 #include "base/file.h"
 #include "engine/engine.h"
 
+const inference_config inference_defaults = {-1, 0, INFERENCE_GPU_MAX_SEQ_LEN};
+
 lath_status inference_config_load(arena *a, const char *path, inference_config *out, lath_error *err)
 {
     int64_t eos = -1, rope = 0, gpu = INFERENCE_GPU_MAX_SEQ_LEN;
     json_value *j;
-    *out = (inference_config){-1, 0, INFERENCE_GPU_MAX_SEQ_LEN};
+    *out = inference_defaults;
     if (!file_exists(path)) return LATH_OK;
     TRY(json_load(a, path, NULL, &j, err));
     if (j->kind != JSON_OBJECT) return err_set(err, LATH_ERR_FORMAT, "%s: want a JSON object", path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * model.c: opening a model directory. Order: modules.json (where is the encoder, what comes behind it), config.json (which architecture), weights,
- * inference_config.json, tokenizer. Everything is checked against everything else before the model is handed out.
+ * model.c: opening a model: a directory or a GGUF file. Order: modules.json (where is the encoder, what comes behind it), config.json (which
+ * architecture), weights, inference_config.json, tokenizer; in a GGUF file all is one, and there are no modules. Everything is checked against everything else before the model is handed out.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@ static lath_status open_weights(lath_model *m, const char *dir, const lath_model
     weights **w = &m->sources[m->n_sources];
     TRY(weights_open(&m->rt->alloc, dir, opts->load == LATH_LOAD_COPY ? FILE_COPY : FILE_MAP, w, err));
     m->n_sources++;
-    *src = (arch_source){*w, &m->rt->log, &m->mem};
+    *src = (arch_source){.w = *w, .log = &m->rt->log, .mem = &m->mem};
     return LATH_OK;
 }
 
@@ -34,10 +34,20 @@ static lath_status check_quantized(const json_value *config, const char *path, l
     return LATH_OK;
 }
 
+/* The reference would add them to the weights: without them it is another model. */
+static lath_status check_adapters(lath_model *m, lath_error *err)
+{
+    const char *path = file_join_in(&m->mem, m->st.encoder_dir, "adapter_config.json");
+    if (!path) return err_nomem(err, strlen(m->st.encoder_dir));
+    if (!file_exists(path)) return LATH_OK;
+    return err_set(err, LATH_ERR_UNSUPPORTED, "%s: adapters are not supported (merge them into the weights)", path);
+}
+
 static lath_status open_arch(lath_model *m, const lath_model_options *opts, model_config *c, lath_error *err)
 {
     const char *path, *type = NULL;
     json_value *config;
+    TRY(check_adapters(m, err));
     path = file_join_in(&m->mem, m->st.encoder_dir, "config.json");
     if (!path) return err_nomem(err, strlen(m->st.encoder_dir));
     TRY(json_load(&m->mem, path, NULL, &config, err));
@@ -49,15 +59,30 @@ static lath_status open_arch(lath_model *m, const lath_model_options *opts, mode
         buf names;
         buf_init(&names, &m->rt->alloc, 4096);
         arch_names(&names);
-        lath_status st = err_set(err, LATH_ERR_UNSUPPORTED, "%s: model_type \"%.60s\" is not supported (there is: %s)",
-                                 path, type, buf_cstr(&names));
+        log_line(&m->rt->log, LATH_LOG_ERROR, "%s: model_type \"%.60s\"; there is: %s", path, type, buf_cstr(&names));
         buf_deinit(&names);
-        return st;
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: model_type \"%.60s\" is not supported", path, type);
     }
     TRY(check_quantized(config, path, err));
     *c = (model_config){.json = config, .path = path, .type = type};
     TRY(open_weights(m, m->st.encoder_dir, opts, &c->src, err));
     return arch_open(d, config, path, &c->src, &m->arch, err);
+}
+
+static lath_status open_gguf(lath_model *m, const lath_model_options *opts, model_config *c, lath_error *err)
+{
+    arch_gguf g;
+    *c = (model_config){.path = m->path};
+    TRY(open_weights(m, m->path, opts, &c->src, err));
+    c->path = weights_name(c->src.w);
+    TRY(arch_gguf_read(c->src.w, &m->mem, &g, err));
+    c->src.stored = g.stored;
+    c->json = g.config;
+    c->type = g.model_type;
+    st_config_gguf(m->path, g.pooling, &m->st);
+    const lath_status st = arch_open(arch_find(g.model_type), g.config, c->path, &c->src, &m->arch, err);
+    if (st != LATH_OK) arch_gguf_explain(&g, err);
+    return st;
 }
 
 /* Binds the dense modules and follows the vector's length through all steps. */
@@ -88,6 +113,8 @@ static lath_status open_steps(lath_model *m, const lath_model_options *opts, lat
 static lath_status open_inference(lath_model *m, lath_error *err)
 {
     const char *path;
+    m->inference = inference_defaults;
+    if (weights_gguf(m->sources[0])) return LATH_OK;
     path = file_join_in(&m->mem, m->path, "inference_config.json");
     if (!path) return err_nomem(err, strlen(m->path));
     TRY(inference_config_load(&m->mem, path, &m->inference, err));
@@ -99,11 +126,13 @@ static lath_status open_inference(lath_model *m, lath_error *err)
 
 static lath_status open_tokenizer(lath_model *m, lath_error *err)
 {
-    TRY(tok_open_dir(&m->rt->alloc, m->st.encoder_dir, &m->tokenizer.tok, err));
+    const gguf *g = weights_gguf(m->sources[0]);
+    TRY(g ? gguf_tokenizer_open(&m->rt->alloc, g, &m->tokenizer.tok, err)
+          : tok_open_dir(&m->rt->alloc, m->st.encoder_dir, &m->tokenizer.tok, err));
     m->tokenizer.rt = m->rt;
     if (m->st.lower_case) TRY(tok_prepend_lowercase(m->tokenizer.tok, err));
     int64_t window = m->st.max_seq_length;
-    if (!window) TRY(st_tokenizer_window(&m->mem, m->st.encoder_dir, &window, err));
+    if (!window && !g) TRY(st_tokenizer_window(&m->mem, m->st.encoder_dir, &window, err));
     int64_t most = m->arch.dims.max_positions;
     const int64_t rope = m->inference.rope_table_max_seq_len;
     if (rope && rope < most) most = rope;
@@ -120,16 +149,19 @@ static lath_status open_all(lath_model *m, const char *path, const lath_model_op
     m->path = arena_strdup(&m->mem, path, strlen(path));
     if (!m->path) return err_nomem(err, strlen(path));
     if (!file_exists(path)) return err_set(err, LATH_ERR_NOT_FOUND, "%s: no such file or directory", path);
-    if (!file_is_dir(path)) {
-        const bool is_gguf = gguf_is_name(path);
-        return err_set(err, is_gguf ? LATH_ERR_UNSUPPORTED : LATH_ERR_NOT_FOUND, "%s: %s", path,
-                       is_gguf ? "weights of GGUF files are not supported (their tokenizer is)" : "no model directory");
+    const bool is_dir = file_is_dir(path);
+    if (!is_dir && !gguf_is_name(path))
+        return err_set(err, LATH_ERR_NOT_FOUND, "%s: no model directory and no .gguf file", path);
+    if (is_dir) {
+        TRY(st_config_load(&m->mem, m->path, &m->st, err));
+        TRY(open_arch(m, opts, &config, err));
+    } else {
+        TRY(open_gguf(m, opts, &config, err));
     }
-    TRY(st_config_load(&m->mem, m->path, &m->st, err));
-    TRY(open_arch(m, opts, &config, err));
     TRY(open_steps(m, opts, err));
     TRY(open_inference(m, err));
     TRY(open_tokenizer(m, err));
+    TRY(model_open_turns(m, &config, err));
     return model_open_head(m, &config, err);
 }
 
@@ -152,6 +184,7 @@ lath_status lath_model_open(lath_runtime *rt, const char *path, const lath_model
     lath_model *m = alloc_zero(&rt->alloc, sizeof(*m));
     if (!m) return err_nomem(err, sizeof(*m));
     m->rt = rt;
+    m->integer = opts->precision == LATH_PRECISION_AUTO;
     arena_init(&m->mem, &rt->alloc);
     pthread_mutex_init(&m->listing, NULL);
     lath_status st = open_all(m, path, opts, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * model_info.c: what a model is, in numbers; its tensors and prompts; its fingerprint. */
+ * model_info.c: what a model is, in numbers; its tensors and prompts; its fingerprint and identity. */
 #include <string.h>
 
 #include "base/file.h"
@@ -55,6 +55,7 @@ lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, 
         .d_embedding = model->st.truncate_dim ? model->st.truncate_dim : model->d_embedding,
         .pooling = st_public_pooling(&model->st),
         .normalized = model->normalized,
+        .declares_pooling = model->st.has_pooling,
         .private_bytes = model->mem.total + tok_private_bytes(model->tokenizer.tok) + sizeof(*model),
         .batch_bytes = embed_batch_bytes(model),
         .n_prompts = model->st.n_prompts,
@@ -179,6 +180,14 @@ lath_status model_fingerprint(const lath_model *m, uint64_t out[2], lath_error *
                                              "config_sentence_transformers.json", "1_Pooling/config.json"};
     hash128 h = {1, 2};
     buf path, text;
+    const gguf *g = weights_gguf(m->sources[0]);
+    if (g) { /* configuration and tokenizer are what stands before the tensors of the first part */
+        mix(&h, gguf_file(g)->data, gguf_header_bytes(g));
+        mix_sources(&h, m);
+        out[0] = h.lo;
+        out[1] = h.hi;
+        return LATH_OK;
+    }
     buf_init(&path, &m->rt->alloc, 1 << 16);
     buf_init(&text, &m->rt->alloc, SIZE_MAX / 2);
     lath_status st = LATH_OK;
@@ -196,12 +205,33 @@ lath_status model_fingerprint(const lath_model *m, uint64_t out[2], lath_error *
     return st;
 }
 
-/* Two models that differ in a few rows, or in biases only, may have the same samples. */
-lath_status model_identity(const lath_model *m, uint64_t out[2], lath_error *err)
+/* What the files of configuration were understood as, and where a tokenizer is read from when it is not in tokenizer.json. */
+static lath_status mix_more(hash128 *h, const lath_model *m, lath_error *err)
+{
+    static const char *const files[] = {"tokenizer.model",  "spiece.model", "sentencepiece.bpe.model",
+                                        "vocab.json",       "merges.txt",   "special_tokens_map.json",
+                                        "added_tokens.json"};
+    const st_config *c = &m->st;
+    const int64_t numbers[] = {c->n_modes, c->include_prompt, c->lower_case, c->truncate_dim, m->max_tokens};
+    buf path, text;
+    buf_init(&path, &m->rt->alloc, 1 << 16);
+    buf_init(&text, &m->rt->alloc, SIZE_MAX / 2);
+    lath_status st = LATH_OK;
+    for (size_t i = 0; st == LATH_OK && i < sizeof(files) / sizeof(files[0]); i++)
+        st = mix_file(h, &path, &text, c->encoder_dir, files[i], err);
+    buf_deinit(&text);
+    buf_deinit(&path);
+    mix(h, numbers, sizeof(numbers));
+    mix(h, c->modes, (size_t)c->n_modes * sizeof(c->modes[0]));
+    for (int32_t i = 0; i < c->n_steps; i++) mix(h, &c->steps[i].fn, sizeof(c->steps[i].fn));
+    return st;
+}
+
+static lath_status identify(const lath_model *m, uint64_t out[2], lath_error *err)
 {
     TRY(model_fingerprint(m, out, err));
     hash128 h = {out[0], out[1]};
-    for (int32_t i = 0; i < m->st.n_steps; i++) mix(&h, &m->st.steps[i].fn, sizeof(m->st.steps[i].fn));
+    TRY(mix_more(&h, m, err));
     for (int32_t s = 0; s < m->n_sources; s++) {
         for (int32_t i = 0; i < weights_n_files(m->sources[s]); i++) {
             const file_map *f = weights_file_in_use(m->sources[s], i);
@@ -211,4 +241,19 @@ lath_status model_identity(const lath_model *m, uint64_t out[2], lath_error *err
     out[0] = h.lo;
     out[1] = h.hi;
     return LATH_OK;
+}
+
+/* Models that differ in a few rows or in biases may have the same samples: here every byte counts. XXH3 takes 10 GB a second of a file in
+ * memory, so it is read once a model rather than guessed from sizes and times. */
+lath_status lath_model_get_identity(const lath_model *model, uint64_t out[2], lath_error *err)
+{
+    lath_model *m = (lath_model *)model;
+    err_clear(err);
+    if (!m || !out) return err_set(err, LATH_ERR_USAGE, "lath_model_get_identity: an argument is missing");
+    pthread_mutex_lock(&m->listing);
+    const lath_status st = m->identified ? LATH_OK : identify(m, m->identity, err);
+    m->identified = st == LATH_OK;
+    if (m->identified) memcpy(out, m->identity, sizeof(m->identity));
+    pthread_mutex_unlock(&m->listing);
+    return st;
 }

@@ -45,7 +45,8 @@ static lath_status block_parts(const lath_model *m, const stream *s, int64_t wid
 {
     parts[PART_STATE] = m->arch.desc->state_floats(&m->arch, s->ops, n_tok);
     parts[PART_ROWS_A] = parts[PART_ROWS_B] = s->ops->view_floats(n_seq, widest);
-    parts[PART_SCRATCH] = s->ops->scratch_floats(s, n_tok > n_seq ? n_tok : n_seq);
+    const op_limits limits = arch_limits(&m->arch, n_tok > n_seq ? n_tok : n_seq, n_tok);
+    parts[PART_SCRATCH] = s->ops->scratch_floats(s, &limits);
     size_t floats = 0;
     for (int i = 0; i < N_PARTS; i++) {
         if (!size_add(floats, parts[i], &floats)) return err_nomem(err, SIZE_MAX);
@@ -81,7 +82,7 @@ static lath_status grow_block(runner *r, int64_t n_tok, int64_t n_seq, lath_erro
     r->memory[0] = r->block + parts[PART_STATE];
     r->memory[1] = r->memory[0] + parts[PART_ROWS_A];
     r->stream.scratch = r->memory[1] + parts[PART_ROWS_B];
-    r->stream.scratch_tok = n_tok > n_seq ? n_tok : n_seq;
+    r->stream.limits = arch_limits(&r->model->arch, n_tok > n_seq ? n_tok : n_seq, n_tok);
     return LATH_OK;
 }
 
@@ -101,7 +102,7 @@ static lath_status read_out(runner *r, view x)
 static lath_status compute(runner *r)
 {
     const lath_model *m = r->model;
-    const fwd f = {&r->stream, &r->pack.b, r->trace};
+    const fwd f = {.s = &r->stream, .b = &r->pack.b, .trace = r->trace};
     const double begin = clock_now();
     view hidden, rows;
     TRY(m->arch.desc->forward((arch_model *)&m->arch, &f, r->block, &hidden));
@@ -113,6 +114,23 @@ static lath_status compute(runner *r)
     return LATH_OK;
 }
 
+/* A forward may take minutes: whoever wants to know is asked while it goes on, so that it can be stopped. */
+static const double ASK_SECONDS = 0.05;
+
+static bool ask(void *ctx)
+{
+    runner *r = ctx;
+    const double now = clock_now();
+    if (now - r->asked < ASK_SECONDS) return false;
+    r->asked = now;
+    return r->progress(r->progress_ctx, r->done, r->total) != 0;
+}
+
+static lath_status say_interrupted(const runner *r, lath_error *err)
+{
+    return err_set(err, LATH_ERR_INTERRUPTED, "interrupted after %zu of %zu %ss", r->done, r->total, r->item);
+}
+
 /* Runs what is packed. `done`: rows of the call that are finished then. */
 static lath_status run_batch(runner *r, size_t done, lath_error *err)
 {
@@ -120,9 +138,11 @@ static lath_status run_batch(runner *r, size_t done, lath_error *err)
     if (n > 0) {
         TRY(grow_block(r, r->pack.b.n_tok, n, err));
         r->stream.err = err;
-        pool_enter(r->stream.pool);
+        r->asked = clock_now();
+        pool_enter_until(r->stream.pool, r->progress ? ask : NULL, r);
         const lath_status st = compute(r);
         pool_leave(r->stream.pool);
+        if (st == LATH_ERR_INTERRUPTED) return say_interrupted(r, err);
         if (st != LATH_OK) return st;
     }
     for (int32_t i = 0; i < n; i++) {
@@ -133,8 +153,8 @@ static lath_status run_batch(runner *r, size_t done, lath_error *err)
     }
     if (n > 0 && r->keep) TRY(r->keep(r->ctx, r, err));
     packer_clear(&r->pack);
-    if (r->progress && r->progress(r->progress_ctx, done, r->total))
-        return err_set(err, LATH_ERR_INTERRUPTED, "interrupted after %zu of %zu %ss", done, r->total, r->item);
+    r->done = done;
+    if (r->progress && r->progress(r->progress_ctx, done, r->total)) return say_interrupted(r, err);
     return LATH_OK;
 }
 
@@ -144,6 +164,7 @@ void runner_begin(runner *r, float *out, size_t total)
 {
     r->out = out;
     r->total = total;
+    r->done = 0;
     packer_clear(&r->pack);
 }
 

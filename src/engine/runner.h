@@ -32,6 +32,7 @@ struct runner {
     double seconds_forward, seconds_tail; /* of all batches so far */
     lath_progress_fn progress;            /* may be NULL */
     void *progress_ctx;
+    double asked; /* when progress was asked last while a batch runs */
     packer pack;
     size_t *row; /* [capacity] the row of the result that each packed sequence is for */
     size_t capacity;
@@ -40,7 +41,7 @@ struct runner {
     size_t block_bytes;
     int64_t block_tok, block_seq; /* that the block is large enough for */
     float *out;                   /* of the call that is going on: [total, d_out] */
-    size_t total;
+    size_t total, done;           /* rows of it; those of finished batches */
 };
 
 /* batch_tokens 0: chosen for the machine. Nothing is allocated. */

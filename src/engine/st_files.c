@@ -268,7 +268,7 @@ lath_status st_config_load(arena *a, const char *dir, st_config *out, lath_error
     *out = (st_config){.encoder_dir = dir, .modes = {KERN_POOL_MEAN}, .n_modes = 1, .include_prompt = true};
     char *path = path_of(a, dir, "", "modules.json");
     if (!path) return err_nomem(err, strlen(dir));
-    bool st_model = file_exists(path);
+    const bool st_model = out->has_modules = file_exists(path);
     if (st_model) {
         json_value *list;
         TRY(json_load(a, path, NULL, &list, err));
@@ -280,6 +280,18 @@ lath_status st_config_load(arena *a, const char *dir, st_config *out, lath_error
     }
     if (st_model) TRY(load_transformer(a, out, err)); /* the reference reads it only where modules.json is */
     return load_prompts(a, dir, st_model, out, err);
+}
+
+/* As llama.cpp gives vectors out: of length 1. */
+void st_config_gguf(const char *path, arch_gguf_pooling pooling, st_config *out)
+{
+    static const kern_pool_mode modes[] = {
+        [GGUF_POOL_MEAN] = KERN_POOL_MEAN, [GGUF_POOL_CLS] = KERN_POOL_FIRST, [GGUF_POOL_LAST] = KERN_POOL_LAST};
+    *out = (st_config){.encoder_dir = path, .modes = {KERN_POOL_MEAN}, .n_modes = 1, .include_prompt = true};
+    if (pooling < GGUF_POOL_MEAN) return;
+    out->modes[0] = modes[pooling];
+    out->has_pooling = true;
+    out->steps[out->n_steps++].kind = ST_NORMALIZE;
 }
 
 lath_status st_tokenizer_window(arena *a, const char *dir, int64_t *out, lath_error *err)
@@ -357,8 +369,23 @@ lath_status st_choose_prompt(const st_config *c, const char *name, const char *t
                    names);
 }
 
+/* "chat_template": a text, or several with names. */
+static const char *template_in(const json_value *j)
+{
+    const json_value *t = json_get(j, "chat_template");
+    if (t && t->kind == JSON_STRING) return t->u.string.data;
+    if (!t || t->kind != JSON_ARRAY) return NULL;
+    for (const json_value *v = t->u.items.first; v; v = v->next) {
+        const json_value *text = json_get(v, "template");
+        if (json_is_string(json_get(v, "name"), "default") && text && text->kind == JSON_STRING)
+            return text->u.string.data;
+    }
+    return NULL;
+}
+
 lath_status st_chat_template(arena *a, const char *dir, const char **out, lath_error *err)
 {
+    static const char *const names[] = {"chat_template.json", "tokenizer_config.json"};
     const char *path = NULL;
     json_value *j;
     buf text;
@@ -366,9 +393,10 @@ lath_status st_chat_template(arena *a, const char *dir, const char **out, lath_e
     char *file = path_of(a, dir, "", "chat_template.jinja");
     if (!file) return err_nomem(err, strlen(dir));
     if (!file_exists(file)) {
-        TRY(load_optional(a, dir, "", "tokenizer_config.json", &path, &j, err));
-        const json_value *t = j ? json_get(j, "chat_template") : NULL;
-        if (t && t->kind == JSON_STRING) *out = t->u.string.data;
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !*out; i++) {
+            TRY(load_optional(a, dir, "", names[i], &path, &j, err));
+            *out = template_in(j);
+        }
         return LATH_OK;
     }
     buf_init(&text, a->alloc, 1 << 20);

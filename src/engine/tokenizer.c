@@ -3,6 +3,16 @@
 #include <string.h>
 
 #include "engine/engine.h"
+#include "store/gguf_split.h"
+
+static lath_status open_gguf(const lath_allocator *alloc, const char *path, tok **out, lath_error *err)
+{
+    gguf *g;
+    TRY(gguf_open_first(alloc, path, FILE_MAP, &g, err));
+    const lath_status st = gguf_tokenizer_open(alloc, g, out, err);
+    gguf_close(g);
+    return st;
+}
 
 lath_status lath_tokenizer_open(lath_runtime *rt, const char *path, lath_tokenizer **out, lath_error *err)
 {
@@ -11,8 +21,8 @@ lath_status lath_tokenizer_open(lath_runtime *rt, const char *path, lath_tokeniz
     lath_tokenizer *t = alloc_zero(&rt->alloc, sizeof(*t));
     if (!t) return err_nomem(err, sizeof(*t));
     t->rt = rt;
-    lath_status st = gguf_is_name(path) ? gguf_tokenizer_open(&rt->alloc, path, &t->tok, err)
-                                        : tok_open_dir(&rt->alloc, path, &t->tok, err);
+    lath_status st =
+        gguf_is_name(path) ? open_gguf(&rt->alloc, path, &t->tok, err) : tok_open_dir(&rt->alloc, path, &t->tok, err);
     if (st != LATH_OK)
         alloc_release(&rt->alloc, t, sizeof(*t));
     else

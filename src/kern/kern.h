@@ -29,7 +29,7 @@
 #include "base/error.h"
 #include "tensor/dtype.h"
 
-enum { KERN_LANES = 16 };
+enum { KERN_LANES = 16, KERN_ATTENTION_ROW_HEADS = 4 /* most n_q of attention_row */ };
 
 /* Elementwise functions; each <= 2 ulp of the true value (SIGMOID and SILU, which divide by a rounded sum: 2.5), or
  * within 1e-7 (GELU, GELU_TANH: the left tail) or 2^-120 (SILU left of -83). GELU is x * Phi(x) with erf (Hendrycks &
@@ -51,7 +51,7 @@ typedef enum kern_fn {
  * The sum starts from the bias (0 without) and adds k = 0, 1, 2... in turn. */
 typedef struct kern_linear_args {
     const void *w;     /* [rows, k] row-major */
-    dtype type;        /* one that dtype_is_weight */
+    dtype type;        /* one that dtype_is_weight; of blocks, k is a whole number */
     int64_t w_stride;  /* bytes from row to row */
     const float *bias; /* [rows] or NULL */
     const float *x;    /* panels [k][16] */
@@ -81,26 +81,37 @@ typedef struct kern_norm_args {
     float eps;
 } kern_norm_args;
 
+/* The same of one token as a plain row: x, r, y, sum are [n_groups * d], of any alignment. y may be x or r, sum x or r. */
+typedef struct kern_norm_row_args {
+    const float *x, *r, *gamma, *beta;
+    float *y, *sum;
+    int64_t d, n_groups;
+    float eps;
+} kern_norm_row_args;
+
 /* Rotary position embedding (Su et al. 2021) in place, of n_heads heads of one panel that lie one behind the other. Pair
  * i < n_pairs of a head is turned by the lane's angle i: (a, b) -> (a cos - b sin, b cos + a sin). A pair is features i
  * and i + n_pairs, or 2 i and 2 i + 1 where interleaved; the features behind 2 n_pairs stay. */
 typedef struct kern_rope_args {
-    float *x;                   /* [n_heads * head_dim][16] */
-    const float *cosine, *sine; /* [n_pairs][16] */
+    float *x;                   /* [n_heads * head_dim][lanes] */
+    const float *cosine, *sine; /* [n_pairs][lanes] */
     int64_t n_heads, head_dim, n_pairs;
+    int32_t lanes; /* 16: a panel; 1: the plain row of one token */
     bool interleaved;
 } kern_rope_args;
 
 /* One head of one panel of queries against the keys of a packed batch, softmax(q k^T * scale) v (Vaswani et al.
  * 2017). Lane i sees the keys begin[i] <= j < end[i] (token indices of the batch) and no others: a masked key is
- * skipped or weighs exactly 0. A lane with an empty range gives 0. Keys are taken in rising order. */
+ * skipped or weighs exactly 0. A lane with an empty range gives 0. Keys are taken in rising order; weights add up in f64. */
 typedef struct kern_attention_args {
     const float *q;     /* [head_dim][16] */
     const float *k, *v; /* of panel 0: [head_dim][16]; panel p is p * kv_stride floats on */
     int64_t kv_stride, head_dim;
+    int32_t ring; /* panels that there is memory for: panel p is where p % ring would be; 0: all have their own */
     const int32_t *begin, *end; /* [16] */
     int32_t lanes;              /* lanes in use of the query panel */
     float scale;
+    float softcap; /* 0: none; c: scaled scores s become c tanh(s / c) (Gemma Team 2024, Gemma 2) */
     /* NULL, or what is added to a score before the scale, by how far the query is behind the key: bias[q - key], any
      * distance between tokens that see each other being inside the array. query0: the token of lane 0. */
     const float *bias;
@@ -111,11 +122,32 @@ typedef struct kern_attention_args {
     float *scratch;
 } kern_attention_args;
 
+/* One token's queries of n_q heads that share keys and values, as plain rows: softmax(q k^T * scale) v over the keys begin
+ * <= j < end (at least one), which lie in panels as kern_attention_args has them. Sums of weights are f64. */
+typedef struct kern_attention_row_args {
+    const float *q; /* [n_q][head_dim] */
+    int64_t q_stride;
+    const float *k, *v;
+    int64_t kv_stride, head_dim;
+    int32_t ring, n_q;
+    int64_t begin, end;
+    float scale, softcap;
+    float *out; /* [n_q][head_dim] */
+    int64_t out_stride;
+    float *scratch; /* kern_attention_row_floats, 64-byte aligned */
+} kern_attention_row_args;
+/* Scratch for n_keys keys, counted from the start of the panel of the first. */
+static inline size_t kern_attention_row_floats(int64_t n_keys, int64_t head_dim)
+{
+    const int64_t keys = (n_keys + KERN_LANES - 1) / KERN_LANES * KERN_LANES;
+    return (size_t)(KERN_ATTENTION_ROW_HEADS * (keys + 8 * ((head_dim + 7) / 8 * 8)));
+}
+
 /* y[f][lane] = scale * sum over sources of table[index[lane]][f] for lanes < n_lanes, 0 for the others; sources added
  * in order. One panel. */
 typedef struct kern_gather_source {
     const void *table;    /* [rows, d] row-major, any alignment */
-    dtype type;           /* one that dtype_is_weight */
+    dtype type;           /* one that dtype_is_weight; of blocks, d is a whole number */
     const int32_t *index; /* [n_lanes], in range (the caller checks) */
 } kern_gather_source;
 typedef struct kern_gather_args {
@@ -174,15 +206,59 @@ typedef struct kern_dot_rows_i8_args {
 } kern_dot_rows_i8_args;
 
 /* l2_normalize: x [d][16] of one panel, each of the first `lanes` lanes divided by max(its L2 norm, 1e-12).
- * first_nonfinite: index of the first NaN or infinity of n elements (of a dtype_is_weight, any alignment), or -1.
+ * first_nonfinite: index of the first NaN or infinity of n numbers (of a dtype_is_weight, any alignment), or -1. Of blocks the scales are looked
+ * at (quant.h), and the index is that of a block's first number.
  * map: y[i] = fn(x[i]); y may be x.
- * glu: y[i] = fn(gate[i]) * up[i] (Dauphin et al. 2017, Shazeer 2020); y may be gate or up. 32-byte aligned. */
+ * glu: y[i] = fn(gate[i]) * up[i] (Dauphin et al. 2017, Shazeer 2020); y may be gate or up. Any alignment. */
+
+/* Products of single tokens: y[m][n] = fn(bias[n] + sum_k w[n][k] x[m][k]) for rows n0 <= n < n1 and m < n_x. x and y are plain rows, not panels.
+ * The bits of y[m][n] depend on row n, row m, k and type only: not on n0, n1, n_x or where the rows lie.
+ *
+ * xq NULL: weights exactly as dtype_to_f32 decodes them times f32 activations, summed in an order that depends on type and k only.
+ * Else xq has the x rows as quantize_x makes them for this type, and the products of a block are sums of small integers, which are exact:
+ *     sum over blocks of (float)(sum_k code * q) * scales, a block's minimum times the sum of its q
+ * so two ISAs differ by the rounding of the sums over the blocks. The tolerance of kern.def is relative to the sum over k of |q d| times the largest
+ * magnitude of a weight in its block's range (a type with an offset, such as Q4_0, adds and subtracts it). An x block that holds NaN or
+ * infinity has a NaN scale: every result of its row is NaN.
+ * The rows of a call are read as a few long streams, so a worker should get a long range n0..n1. */
+typedef struct kern_gemv_args {
+    const void *w;     /* [rows, k] row-major, any alignment */
+    dtype type;        /* one that dtype_is_weight; k is a whole number of its blocks */
+    int64_t w_stride;  /* bytes from row to row */
+    const float *bias; /* [rows] or NULL */
+    const float *x;    /* [n_x][k], 64-byte aligned; unused (may be NULL) with xq */
+    int64_t x_stride;  /* floats from row to row, a multiple of 16 */
+    const void *xq;    /* NULL, or [n_x] rows made by quantize_x, 64-byte aligned */
+    int64_t xq_stride; /* bytes from row to row, a multiple of 64, at least kern_xq_bytes */
+    int32_t n_x;       /* 1 and more */
+    float *y;          /* [n_x][rows], any alignment */
+    int64_t y_stride;
+    int64_t k, n0, n1;
+    kern_fn fn;
+    float *scratch; /* table->gemv_scratch floats of this worker */
+} kern_gemv_args;
+
+/* quantize_x: k activations to 8 bits in blocks, as gemv wants them beside weights of `type` (kern_xq.h has the layout): q[i] = x[i] / d rounded to the
+ * nearest, ties to even, d = the block's largest magnitude / 127, so |q[i]| <= 127 and |x[i] - q[i] d| <= d / 2 (and a rounding). A block
+ * that is nowhere above 2^-120 becomes 0. NaN or infinity in a block: d is NaN. k is a whole number of the type's blocks. All of the kern_xq_bytes
+ * bytes are written, and are the same on every ISA. */
+
+/* How activations are quantised for weights of a type; types of one kind share what quantize_x made. */
+typedef enum kern_xq_kind {
+    KERN_XQ_NONE, /* no integer products: xq is NULL */
+    KERN_XQ_32,   /* blocks of 32: Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 IQ4_NL MXFP4 */
+    KERN_XQ_256   /* blocks of 256: Q2_K Q3_K Q4_K Q5_K Q6_K Q8_K IQ4_XS */
+} kern_xq_kind;
+kern_xq_kind kern_xq_kind_of(dtype type);
+/* Bytes of a quantised row of k numbers, a multiple of 64; 0: no integer products. */
+size_t kern_xq_bytes(dtype type, int64_t k);
 
 typedef struct kern_table {
     const char *isa;       /* of the highest overlay in use */
     int32_t row_block;     /* rows that `linear` computes together: split rows at multiples of it */
     int32_t panel_group;   /* panels that `linear` takes per pass over the weights */
-    size_t linear_scratch; /* floats of scratch that `linear` needs per worker */
+    size_t linear_scratch; /* floats of scratch that `linear` needs per worker, 64-byte aligned */
+    size_t gemv_scratch;   /* the same of `gemv` */
 #define KERN(slot, result, args, tolerance) result(*slot) args;
 #include "kern/kern.def"
 #undef KERN

@@ -6,6 +6,7 @@
 #include "kern/ref/kern_ref.h"
 #if defined(__x86_64__)
 #include "kern/avx2/kern_avx2.h"
+#include "kern/avx512/kern_avx512.h"
 #endif
 
 typedef struct overlay {
@@ -17,6 +18,7 @@ typedef struct overlay {
 static const overlay overlays[] = {
 #if defined(__x86_64__)
     {KERN_ISA_AVX2, kern_avx2_overlay},
+    {KERN_ISA_AVX512, kern_avx512_overlay},
 #endif
     {KERN_ISA_COUNT, NULL},
 };
@@ -50,7 +52,7 @@ void kern_table_init(kern_table *t, kern_isa ceiling)
 {
     *t = (kern_table)
     {
-        .isa = kern_isa_name(KERN_ISA_REF), .row_block = 1, .panel_group = 16, .linear_scratch = 0,
+        .isa = kern_isa_name(KERN_ISA_REF), .row_block = 1, .panel_group = 16, .linear_scratch = 0, .gemv_scratch = 0,
 #define KERN(slot, result, args, tolerance) .slot = kern_ref_##slot,
 #include "kern/kern.def"
 #undef KERN

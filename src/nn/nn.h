@@ -11,9 +11,12 @@
 typedef struct batch {
     int64_t n_tok;
     int32_t n_seq;
+    int32_t past;   /* tokens of the sequence (then there is one) that came in earlier batches and are kept: fwd.kv */
+    int32_t length; /* of that sequence with the batches that belong to this one; 0: no others do */
     int32_t *ids, *type_ids, *pos; /* [n_tok] */
-    int32_t *begin, *end;          /* [n_tok] the tokens that token t may see: its own text's */
-    int32_t *start;                /* [n_seq + 1] */
+    int32_t *begin,
+        *end;       /* [n_tok] the tokens that token t may see, its own text's; counted from the first that is kept */
+    int32_t *start; /* [n_seq + 1] */
 } batch;
 
 typedef enum trace_point {
@@ -34,6 +37,7 @@ typedef struct fwd {
     stream *s;
     const batch *b;
     const trace_sink *trace; /* NULL: off */
+    kv_layer *kv;            /* [n_layers] what the sequence keeps; NULL: nothing is kept */
 } fwd;
 
 static inline lath_status trace_emit(const fwd *f, trace_point point, int32_t layer, view x)
@@ -61,16 +65,18 @@ nn_mask nn_mask_window(const batch *b, int64_t behind, int64_t ahead, int32_t *m
 /* Floats of a state that nn_mask_window's memory takes. */
 size_t nn_mask_floats(int64_t n_tok);
 
-/* Rotary embeddings of a model (Su et al. 2021): the frequencies, and per forward the table of a batch. With "dynamic NTK" a
- * text of n > trained tokens turns by frequencies of its own: those of the base
- * theta (stretch n / trained - (stretch - 1))^(d / (d - 2)), d = 2 n_pairs. */
+/* Rotary embeddings of a model (Su et al. 2021): the frequencies, and per forward the table of a batch. A text whose last token is at position
+ * n - 1 with n > trained turns by other frequencies as a whole: by long_freq where there is such a set (Ding et al. 2024, LongRoPE), else
+ * ("dynamic NTK") by those of the base theta (stretch n / trained - (stretch - 1))^(d / (d - 2)), d = 2 n_pairs. */
 typedef struct nn_rope {
     float *inv_freq; /* [n_pairs] */
     int64_t n_pairs;
     float scale; /* of cos and sin; 1 for most */
     bool interleaved;
-    int64_t trained; /* 0: the same frequencies at any length */
+    int64_t trained;  /* 0: the same frequencies at any length */
+    float *long_freq; /* [n_pairs] or NULL */
     double theta, stretch;
+    int64_t longest; /* positions that the scaling reaches; 0: those of the model */
 } nn_rope;
 typedef struct nn_rope_table {
     const nn_rope *rope;
@@ -86,19 +92,21 @@ lath_status nn_rope_fill(const fwd *f, const nn_rope *r, float *memory, nn_rope_
 /* Multi-head attention with its projections (Vaswani et al. 2017, 3.2), each text for itself; grouped queries where n_kv_heads < n_heads
  * (Ainslie et al. 2023); queries and keys normed head by head where q_norm and k_norm are there (Henry et al. 2020), then turned by `rope`
  * where it is not NULL. x: [n_tok, d_model] -> out: [n_tok, d_model]; qkv: [n_tok, (n_heads + 2 n_kv_heads) * head_dim] and
- * ctx: [n_tok, n_heads * head_dim] are scratch. */
+ * ctx: [n_tok, n_heads * head_dim] are scratch. Where there is a kv, keys and values are kept in it and all that it holds are seen. */
 typedef struct nn_attention_w {
     nn_linear_w q, k, v, o;
     op_norm q_norm, k_norm; /* gamma absent: none */
     int32_t n_heads, n_kv_heads;
     int64_t head_dim;
-    float scale; /* of the scores: 1 / sqrt(head_dim) for most */
+    float scale;   /* of the scores: 1 / sqrt(head_dim) for most */
+    float softcap; /* of the scaled scores; 0: none */
 } nn_attention_w;
 typedef struct nn_attention_args {
     nn_mask mask;
     const nn_rope_table *rope; /* or NULL */
     const float *bias;         /* or NULL; as op_attention has it */
     int64_t bias_reach;
+    kv_layer *kv; /* of this layer, or NULL */
 } nn_attention_args;
 lath_status nn_attention(const fwd *f, nn_attention_w *w, const nn_attention_args *a, view x, view qkv, view ctx,
                          view out);

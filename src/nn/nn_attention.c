@@ -24,8 +24,9 @@ nn_mask nn_mask_window(const batch *b, int64_t behind, int64_t ahead, int32_t *m
             begin[t] = end[t] = 0;
             continue;
         }
-        begin[t] = behind >= 0 && t - behind > b->begin[t] ? (int32_t)(t - behind) : b->begin[t];
-        end[t] = ahead >= 0 && t + ahead + 1 < b->end[t] ? (int32_t)(t + ahead + 1) : b->end[t];
+        const int64_t at = b->past + t;
+        begin[t] = behind >= 0 && at - behind > b->begin[t] ? (int32_t)(at - behind) : b->begin[t];
+        end[t] = ahead >= 0 && at + ahead + 1 < b->end[t] ? (int32_t)(at + ahead + 1) : b->end[t];
     }
     return (nn_mask){begin, end};
 }
@@ -39,8 +40,8 @@ void nn_rope_frequencies(double theta, int64_t n_pairs, float *inv_freq)
     }
 }
 
-/* Sets of frequencies that a batch of n_tok tokens needs: everybody's, and one for each text that is longer than trained. */
-static int64_t most_sets(const nn_rope *r, int64_t n_tok) { return 1 + n_tok / (r->trained + 1); }
+/* Sets of frequencies that a batch of n_tok tokens needs: everybody's, and that of long texts or one for each of them. */
+static int64_t most_sets(const nn_rope *r, int64_t n_tok) { return 2 + n_tok / (r->trained + 1); }
 
 static size_t set_floats(const nn_rope *r, int64_t n_tok)
 {
@@ -57,19 +58,23 @@ size_t nn_rope_floats(const nn_rope *r, const backend_ops *ops, int64_t n_tok)
 /* The sets of a batch, and which one each token takes; false: all take the first, which is the model's. */
 static bool make_sets(const nn_rope *r, const batch *b, float *sets, int32_t *set)
 {
+    const size_t bytes = (size_t)r->n_pairs * sizeof(float);
+    const double d = 2 * (double)r->n_pairs;
     int32_t n = 0;
-    memcpy(sets, r->inv_freq, (size_t)r->n_pairs * sizeof(float));
+    bool any = false;
+    memcpy(sets, r->inv_freq, bytes);
+    if (r->long_freq) memcpy(sets + ++n * r->n_pairs, r->long_freq, bytes);
     for (int32_t i = 0; i < b->n_seq; i++) {
-        const int64_t length = b->start[i + 1] - b->start[i];
-        const double d = 2 * (double)r->n_pairs;
-        if (length > r->trained) {
+        const int64_t length = b->length ? b->length : b->past + b->start[i + 1] - b->start[i];
+        const bool is_long = length > r->trained;
+        if (is_long && !r->long_freq) {
             const double longer = r->stretch * (double)length / (double)r->trained - (r->stretch - 1);
-            n++;
-            nn_rope_frequencies(r->theta * pow(longer, d / (d - 2)), r->n_pairs, sets + n * r->n_pairs);
+            nn_rope_frequencies(r->theta * pow(longer, d / (d - 2)), r->n_pairs, sets + ++n * r->n_pairs);
         }
-        for (int32_t t = b->start[i]; t < b->start[i + 1]; t++) set[t] = length > r->trained ? n : 0;
+        for (int32_t t = b->start[i]; t < b->start[i + 1]; t++) set[t] = is_long ? n : 0;
+        any |= is_long;
     }
-    return n > 0;
+    return any;
 }
 
 lath_status nn_rope_fill(const fwd *f, const nn_rope *r, float *memory, nn_rope_table *out)
@@ -120,10 +125,12 @@ lath_status nn_attention(const fwd *f, nn_attention_w *w, const nn_attention_arg
     TRY(ops->linear(f->s, x, parts, 3));
     TRY(prepare_heads(f, &w->q_norm, args->rope, q, w->head_dim));
     TRY(prepare_heads(f, &w->k_norm, args->rope, k, w->head_dim));
+    if (args->kv) TRY(ops->kv_append(f->s, k, v, args->kv, f->b->past));
     op_attention a = {
         .q = q,
         .k = k,
         .v = v,
+        .kv = args->kv,
         .out = ctx,
         .n_heads = w->n_heads,
         .n_kv_heads = w->n_kv_heads,
@@ -131,6 +138,7 @@ lath_status nn_attention(const fwd *f, nn_attention_w *w, const nn_attention_arg
         .begin = args->mask.begin,
         .end = args->mask.end,
         .scale = w->scale,
+        .softcap = w->softcap,
         .bias = args->bias,
         .bias_reach = args->bias_reach,
     };

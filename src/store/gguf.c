@@ -21,7 +21,7 @@ struct gguf {
     arena memory;
     file_map file;
     uint32_t version;
-    size_t alignment;
+    size_t alignment, header;
     gguf_value *keys;
     gguf_tensor *tensors;
     size_t n_keys, n_tensors;
@@ -233,14 +233,14 @@ static lath_status take_shape(reader *r, gguf_tensor *t)
     }
     uint64_t id = 0;
     TRY(take(r, 4, &id));
-    if (!quant_find((uint32_t)id, &t->type))
+    if (!dtype_of_gguf((uint32_t)id, &t->type))
         return err_set(r->err, LATH_ERR_UNSUPPORTED, "%s: tensor \"%.200s\": element type %llu is not supported",
                        r->path, t->name, (unsigned long long)id);
-    if (t->dim[0] % quant_numbers(t->type) != 0)
+    if (t->dim[0] % dtype_block_numbers(t->type) != 0)
         return err_set(r->err, LATH_ERR_FORMAT,
                        "%s: tensor \"%.200s\": rows of %llu numbers are no whole number of %s blocks (%zu)", r->path,
-                       t->name, (unsigned long long)t->dim[0], quant_name(t->type), quant_numbers(t->type));
-    if (!quant_row_bytes(t->type, t->dim[0], &t->bytes) || !size_mul(t->bytes, rows, &t->bytes))
+                       t->name, (unsigned long long)t->dim[0], dtype_name(t->type), dtype_block_numbers(t->type));
+    if (!dtype_row_bytes(t->type, t->dim[0], &t->bytes) || !size_mul(t->bytes, rows, &t->bytes))
         return bad(r, "the shape overflows");
     return LATH_OK;
 }
@@ -283,7 +283,7 @@ static lath_status read_tensors(reader *r, place *places)
 static lath_status place_tensors(reader *r, place *places)
 {
     const gguf *g = r->g;
-    const size_t before = (size_t)(r->at - g->file.data);
+    const size_t before = r->g->header = (size_t)(r->at - g->file.data);
     const size_t data = (before + g->alignment - 1) / g->alignment * g->alignment;
     const uint64_t n_data = data < g->file.size ? g->file.size - data : 0;
     uint64_t end = 0;
@@ -389,6 +389,28 @@ const gguf_value *gguf_get(const gguf *g, const char *key)
     return map_find(&g->by_key, key, strlen(key), &i) ? &g->keys[i] : NULL;
 }
 
+bool gguf_whole(const gguf_value *v, int64_t most, int64_t *out)
+{
+    switch (v->kind) {
+    case GGUF_U8:
+    case GGUF_U16:
+    case GGUF_U32:
+    case GGUF_U64:
+    case GGUF_BOOL:
+        if (v->as.u > (uint64_t)most) return false;
+        *out = (int64_t)v->as.u;
+        return true;
+    case GGUF_I8:
+    case GGUF_I16:
+    case GGUF_I32:
+    case GGUF_I64:
+        if (v->as.i < 0 || v->as.i > most) return false;
+        *out = v->as.i;
+        return true;
+    default: return false;
+    }
+}
+
 size_t gguf_n_tensors(const gguf *g) { return g->n_tensors; }
 
 const gguf_tensor *gguf_tensor_at(const gguf *g, size_t i) { return &g->tensors[i]; }
@@ -397,4 +419,17 @@ const gguf_tensor *gguf_find(const gguf *g, const char *name)
 {
     uint64_t i;
     return map_find(&g->by_name, name, strlen(name), &i) ? &g->tensors[i] : NULL;
+}
+
+size_t gguf_header_bytes(const gguf *g) { return g->header; }
+
+size_t gguf_private_bytes(const gguf *g)
+{
+    return sizeof(*g) + g->memory.total + (g->by_key.n_slots + g->by_name.n_slots) * sizeof(map_slot);
+}
+
+bool gguf_is_name(const char *path)
+{
+    const size_t n = strlen(path);
+    return n > 5 && strcmp(path + n - 5, ".gguf") == 0;
 }

@@ -13,7 +13,7 @@
 #define LATH_STORE_GGUF_H
 
 #include "base/file.h"
-#include "tensor/quant.h"
+#include "tensor/dtype.h"
 
 enum {
     GGUF_MAX_RANK = 4,
@@ -64,7 +64,7 @@ typedef struct gguf_value {
 
 typedef struct gguf_tensor {
     const char *name; /* terminated */
-    quant_type type;
+    dtype type;
     int32_t rank;
     uint64_t dim[GGUF_MAX_RANK]; /* as in the file: the row length first; 1 from rank on */
     const uint8_t *data;
@@ -86,9 +86,19 @@ const gguf_value *gguf_get(const gguf *g, const char *key);
 /* Elements of an array one after the other: *at begins as array.data and moves on. Call array.count times at most. */
 gguf_value gguf_next(const gguf_value *array, const uint8_t **at);
 
+/* The value as a whole number from 0 to `most`: integers of any width, and bools. */
+bool gguf_whole(const gguf_value *v, int64_t most, int64_t *out);
+
 /* The tensors in file order; NULL when there is none of that name. */
 size_t gguf_n_tensors(const gguf *g);
 const gguf_tensor *gguf_tensor_at(const gguf *g, size_t i);
 const gguf_tensor *gguf_find(const gguf *g, const char *name);
+
+/* Bytes of the file before the data of its tensors. */
+size_t gguf_header_bytes(const gguf *g);
+/* Bytes held beside the file. */
+size_t gguf_private_bytes(const gguf *g);
+/* The path names a GGUF file. */
+bool gguf_is_name(const char *path);
 
 #endif

@@ -112,7 +112,7 @@ static lath_status read_shape(const reader *r, const json_value *v, tensor *t)
             return bad_tensor(r, v, LATH_ERR_FORMAT, "shape: too many elements");
         t->dim[t->rank++] = d->u.integer;
     }
-    if (!size_mul((size_t)t->count, dtype_size(t->type), &t->bytes))
+    if (!dtype_row_bytes(t->type, (uint64_t)t->count, &t->bytes))
         return bad_tensor(r, v, LATH_ERR_FORMAT, "shape: too many bytes");
     return LATH_OK;
 }

@@ -1,41 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * weights.c: the weight source of a model directory, over one safetensors file or several shards.
+ * weights.c: the interface of a weight source, and that of a model directory, over one safetensors file or several shards.
  *
  * With an index the names of all tensors are known at once (name -> shard), the shards' headers are read when a tensor of them is first asked
  * for. A shard that is opened must hold exactly the tensors that the index places in it: so a swapped or foreign file is found whichever tensor
  * was asked for, no tensor is in two shards, and tensors have their numbers (shards in the order of their names, offset order within) before
  * anything is open. As in the reference library model.safetensors comes before an index, and the index's metadata is not used.
  */
-#include "store/weights.h"
-
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/json.h"
+#include "store/weights_shard.h"
 
 static const char SINGLE_NAME[] = "model.safetensors";
 static const char INDEX_NAME[] = "model.safetensors.index.json";
-
-typedef struct shard {
-    const char *path;
-    uint64_t bytes;    /* of the file when the source was opened */
-    int32_t first, n;  /* its tensors' numbers: first .. first + n - 1 */
-    safetensors *file; /* NULL until a tensor of it is asked for */
-} shard;
-
-struct weights {
-    const lath_allocator *alloc;
-    file_mode mode;
-    arena memory; /* paths, names, shards, marks */
-    const char *name;
-    shard *shards; /* by name; a single file is the only one, always open */
-    int32_t n_shards, count;
-    map by_name; /* with an index: tensor -> shard */
-    bool has_index;
-    bool *used; /* [count] */
-};
 
 static lath_status join(weights *w, const char *dir, const char *name, const char **out, lath_error *err)
 {
@@ -191,17 +170,24 @@ static lath_status check_shard(const weights *w, const shard *s, const safetenso
     return LATH_OK;
 }
 
+static void adopt(shard *s, safetensors *file)
+{
+    s->st = file;
+    s->map = safetensors_file(file);
+    s->tensors = safetensors_at(file, 0);
+}
+
 static lath_status open_shard(weights *w, shard *s, lath_error *err)
 {
     safetensors *file;
-    if (s->file) return LATH_OK;
+    if (s->tensors) return LATH_OK;
     TRY(safetensors_open(w->alloc, s->path, w->mode, &file, err));
     lath_status st = check_shard(w, s, file, err);
     if (st != LATH_OK) {
         safetensors_close(file);
         return st;
     }
-    s->file = file;
+    adopt(s, file);
     return LATH_OK;
 }
 
@@ -211,9 +197,11 @@ static lath_status open_single(weights *w, lath_error *err)
     if (!s) return err_nomem(err, sizeof(*s));
     w->n_shards = 1;
     s->path = w->name;
-    TRY(safetensors_open(w->alloc, s->path, w->mode, &s->file, err));
-    s->bytes = safetensors_file(s->file)->size;
-    s->n = w->count = safetensors_count(s->file);
+    safetensors *file;
+    TRY(safetensors_open(w->alloc, s->path, w->mode, &file, err));
+    adopt(s, file);
+    s->bytes = s->map->size;
+    s->n = w->count = safetensors_count(file);
     return LATH_OK;
 }
 
@@ -223,8 +211,8 @@ static const shard *shard_of(const weights *w, const tensor *t)
     const uintptr_t at = (uintptr_t)t;
     for (int32_t i = 0; i < w->n_shards; i++) {
         const shard *s = &w->shards[i];
-        if (!s->file || s->n == 0) continue;
-        const uintptr_t begin = (uintptr_t)safetensors_at(s->file, 0);
+        if (!s->tensors || s->n == 0) continue;
+        const uintptr_t begin = (uintptr_t)s->tensors;
         if (at >= begin && at < begin + (size_t)s->n * sizeof(tensor)) return s;
     }
     return NULL;
@@ -243,11 +231,21 @@ static lath_status open_dir(weights *w, const char *dir, lath_error *err)
         w->has_index = true;
         TRY(read_index(w, dir, err));
     }
+    return LATH_OK;
+}
+
+static lath_status open_any(weights *w, const char *path, bool is_file, lath_error *err)
+{
+    if (is_file)
+        TRY(weights_open_gguf(w, path, err));
+    else
+        TRY(open_dir(w, path, err));
     w->used = arena_array(&w->memory, (size_t)w->count, sizeof(bool));
     return w->used ? LATH_OK : err_nomem(err, (size_t)w->count);
 }
 
-lath_status weights_open(const lath_allocator *alloc, const char *dir, file_mode mode, weights **out, lath_error *err)
+static lath_status open_as(const lath_allocator *alloc, const char *path, bool is_file, file_mode mode, weights **out,
+                           lath_error *err)
 {
     weights *w = alloc_zero(alloc, sizeof(*w));
     if (!w) return err_nomem(err, sizeof(*w));
@@ -255,7 +253,7 @@ lath_status weights_open(const lath_allocator *alloc, const char *dir, file_mode
     w->mode = mode;
     arena_init(&w->memory, alloc);
     map_init(&w->by_name, alloc);
-    lath_status st = open_dir(w, dir, err);
+    lath_status st = open_any(w, path, is_file, err);
     if (st != LATH_OK)
         weights_close(w);
     else
@@ -263,10 +261,24 @@ lath_status weights_open(const lath_allocator *alloc, const char *dir, file_mode
     return st;
 }
 
+lath_status weights_open(const lath_allocator *alloc, const char *path, file_mode mode, weights **out, lath_error *err)
+{
+    return open_as(alloc, path, gguf_is_name(path) && !file_is_dir(path), mode, out, err);
+}
+
+lath_status weights_open_file(const lath_allocator *alloc, const char *path, file_mode mode, weights **out,
+                              lath_error *err)
+{
+    return open_as(alloc, path, true, mode, out, err);
+}
+
 void weights_close(weights *w)
 {
     if (!w) return;
-    for (int32_t i = 0; w->shards && i < w->n_shards; i++) safetensors_close(w->shards[i].file);
+    for (int32_t i = 0; w->shards && i < w->n_shards; i++) {
+        safetensors_close(w->shards[i].st);
+        gguf_close(w->shards[i].gguf);
+    }
     map_deinit(&w->by_name);
     arena_deinit(&w->memory);
     alloc_release(w->alloc, w, sizeof(*w));
@@ -280,20 +292,26 @@ lath_status weights_find(weights *w, const char *name, const tensor **out, lath_
 {
     uint64_t at = 0;
     *out = NULL;
+    if (w->shards[0].gguf) {
+        if (map_find(&w->by_name, name, strlen(name), &at)) *out = w->shards[0].tensors + at;
+        return LATH_OK;
+    }
     if (w->has_index) {
         if (!map_find(&w->by_name, name, strlen(name), &at)) return LATH_OK;
         TRY(open_shard(w, &w->shards[at], err));
     }
-    *out = safetensors_find(w->shards[at].file, name);
+    *out = safetensors_find(w->shards[at].st, name);
     return LATH_OK;
 }
+
+const gguf *weights_gguf(const weights *w) { return w->shards[0].gguf; }
 
 const char *weights_file_of(const weights *w, const tensor *t) { return shard_of(w, t)->path; }
 
 void weights_mark_used(weights *w, const tensor *t)
 {
     const shard *s = shard_of(w, t);
-    w->used[s->first + (t - safetensors_at(s->file, 0))] = true;
+    w->used[s->first + (t - s->tensors)] = true;
 }
 
 lath_status weights_open_all(weights *w, lath_error *err)
@@ -307,7 +325,7 @@ const tensor *weights_at(const weights *w, int32_t i, bool *used)
     const shard *s = w->shards;
     while (i >= s->first + s->n) s++;
     *used = w->used[i];
-    return s->file ? safetensors_at(s->file, i - s->first) : NULL;
+    return s->tensors ? s->tensors + (i - s->first) : NULL;
 }
 
 int32_t weights_n_files(const weights *w) { return w->n_shards; }
@@ -315,7 +333,7 @@ int32_t weights_n_files(const weights *w) { return w->n_shards; }
 const file_map *weights_file_in_use(const weights *w, int32_t i)
 {
     const shard *s = &w->shards[i];
-    return s->n > 0 && memchr(w->used + s->first, true, (size_t)s->n) ? safetensors_file(s->file) : NULL;
+    return s->n > 0 && memchr(w->used + s->first, true, (size_t)s->n) ? s->map : NULL;
 }
 
 uint64_t weights_file_bytes(const weights *w)
@@ -328,14 +346,17 @@ uint64_t weights_file_bytes(const weights *w)
 size_t weights_private_bytes(const weights *w)
 {
     size_t n = sizeof(*w) + w->memory.total + w->by_name.n_slots * sizeof(*w->by_name.slots);
-    for (int32_t i = 0; i < w->n_shards; i++) n += w->shards[i].file ? safetensors_private_bytes(w->shards[i].file) : 0;
+    for (int32_t i = 0; i < w->n_shards; i++) {
+        if (w->shards[i].st) n += safetensors_private_bytes(w->shards[i].st);
+        if (w->shards[i].gguf) n += gguf_private_bytes(w->shards[i].gguf);
+    }
     return n;
 }
 
 const char *weights_file_at(const weights *w, const void *address)
 {
     for (int32_t i = 0; i < w->n_shards; i++) {
-        const file_map *f = w->shards[i].file ? safetensors_file(w->shards[i].file) : NULL;
+        const file_map *f = w->shards[i].map;
         if (f && f->mode == FILE_MAP && (const uint8_t *)address >= f->data &&
             (const uint8_t *)address < f->data + f->size)
             return f->path;

@@ -1,37 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0
- * dtype.c: the element type table (dtype.def), the exact conversions of half, bfloat16 and 8-bit floats to f32, and the
- * rounding one to half.
+ * dtype.c: the element type table (dtype.def), the exact conversions of half, bfloat16 and 8-bit floats to f32 (blocks: quant.c),
+ * and the rounding one to half.
  *
  * binary16 is IEEE 754-2008 3.6: 1 sign, 5 exponent (bias 15), 10 fraction bits; bfloat16 is the upper half of a
  * binary32. E4M3 and E5M2 are those of "OCP 8-bit Floating Point Specification (OFP8)" 1.0. Weight bytes come from files at any alignment, so every element is read through memcpy. */
-#include "tensor/tensor.h"
-
 #include <stdio.h>
 #include <string.h>
 
+#include "tensor/quant.h"
+#include "tensor/tensor.h"
+
+typedef enum dtype_kind { FLOAT, WIDE, INT, BLOCK } dtype_kind;
+
 static const struct {
     const char *name;
-    uint8_t bytes, is_float;
+    uint8_t kind;
+    uint16_t numbers, bytes;
+    int16_t gguf_id;
 } dtype_table[DTYPE_COUNT] = {
-#define DTYPE(name, bytes, is_float) {#name, bytes, is_float},
+#define DTYPE(name, kind, numbers, bytes, gguf_id) {#name, kind, numbers, bytes, gguf_id},
 #include "tensor/dtype.def"
 #undef DTYPE
 };
 
-const char *dtype_name(dtype t) { return (unsigned)t < DTYPE_COUNT ? dtype_table[t].name : "?"; }
+#define DTYPE(name, kind, numbers, bytes, gguf_id) \
+    _Static_assert(DTYPE_MAX_BLOCK % (numbers) == 0, "chunks of DTYPE_MAX_BLOCK numbers are whole blocks");
+#include "tensor/dtype.def"
+#undef DTYPE
 
-size_t dtype_size(dtype t) { return (unsigned)t < DTYPE_COUNT ? dtype_table[t].bytes : 0; }
+static bool known(dtype t) { return (unsigned)t < DTYPE_COUNT; }
 
-bool dtype_is_float(dtype t) { return (unsigned)t < DTYPE_COUNT && dtype_table[t].is_float; }
+const char *dtype_name(dtype t) { return known(t) ? dtype_table[t].name : "?"; }
 
-bool dtype_is_weight(dtype t)
+size_t dtype_block_numbers(dtype t) { return known(t) ? dtype_table[t].numbers : 1; }
+
+size_t dtype_block_bytes(dtype t) { return known(t) ? dtype_table[t].bytes : 0; }
+
+bool dtype_row_bytes(dtype t, uint64_t n, size_t *out)
 {
-    return t == DTYPE_F32 || t == DTYPE_F16 || t == DTYPE_BF16 || t == DTYPE_F8_E4M3 || t == DTYPE_F8_E5M2;
+    const size_t numbers = dtype_block_numbers(t);
+    return n % numbers == 0 && !__builtin_mul_overflow(n / numbers, dtype_block_bytes(t), out);
 }
+
+bool dtype_is_float(dtype t) { return known(t) && dtype_table[t].kind != INT; }
+
+bool dtype_is_block(dtype t) { return known(t) && dtype_table[t].kind == BLOCK; }
+
+bool dtype_is_weight(dtype t) { return known(t) && (dtype_table[t].kind == FLOAT || dtype_table[t].kind == BLOCK); }
 
 bool dtype_parse(const char *name, size_t n, dtype *out)
 {
     for (int i = 0; i < DTYPE_COUNT; i++) {
+        if (dtype_table[i].kind == BLOCK) continue;
         if (strlen(dtype_table[i].name) == n && memcmp(dtype_table[i].name, name, n) == 0) {
             *out = (dtype)i;
             return true;
@@ -39,6 +59,19 @@ bool dtype_parse(const char *name, size_t n, dtype *out)
     }
     return false;
 }
+
+bool dtype_of_gguf(uint32_t id, dtype *out)
+{
+    for (int i = 0; i < DTYPE_COUNT; i++) {
+        if (dtype_table[i].gguf_id >= 0 && (uint32_t)dtype_table[i].gguf_id == id) {
+            *out = (dtype)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+int dtype_gguf_id(dtype t) { return (unsigned)t < DTYPE_COUNT ? dtype_table[t].gguf_id : -1; }
 
 float half_to_f32(uint16_t bits)
 {
@@ -112,7 +145,12 @@ void dtype_to_f32(dtype t, const void *src, size_t n, float *dst)
     case DTYPE_F8_E5M2:
         for (size_t i = 0; i < n; i++) dst[i] = f8_e5m2_to_f32(p[i]);
         break;
-    default: memset(dst, 0, n * sizeof(float)); break; /* callers check the type; defined bytes all the same */
+    default:
+        if (dtype_is_block(t))
+            quant_decode(t, src, n / dtype_block_numbers(t), dst);
+        else
+            memset(dst, 0, n * sizeof(float)); /* callers check the type; defined bytes all the same */
+        break;
     }
 }
 

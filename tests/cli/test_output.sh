@@ -78,6 +78,17 @@ kill -TERM $pid; wait $pid; rc=$?; : >"$T/out"; fails_with 130 'embed: interrupt
 check "at least those that were written" [ "$(sed 's/.*after \([0-9]*\) texts$/\1/' "$T/err")" -ge "$(wc -l <"$T/lines")" ]
 rm -f "$T/lines" "$T/many"
 
+# a batch of thousands of texts is not waited for
+awk 'BEGIN { for (i = 0; i < 4096; i++) print "the green river runs and water runs the green river runs and water runs the green river runs and water", i }' >"$T/many"
+for command in "search -m $MODEL --corpus $T/many --index $D/y --query water" \
+    "rerank -m $TESTS/golden/rerank/bert_msmarco --query water -f $T/many -o $D/z"; do
+    shown="lath $command, terminated in its batch"
+    "$LATH" $command --isa ref -t 1 --batch-tokens 1000000 >"$T/out" 2>"$T/err" & pid=$!
+    sleep 0.5
+    kill -TERM $pid; wait $pid; rc=$?; fails_with 130 'interrupted\( after 0 [a-z]*\| after 0 of 4096 [a-z]*\)\{0,1\}$'; empty
+done
+rm -f "$T/many"
+
 # weights cut while they are mapped: exit 3, the file named
 if [ -d /proc/self ]; then
     shown='lath embed, weights cut'

@@ -82,6 +82,10 @@ else
     check "version1.lath is there" false
 fi
 
+# so is one that only had samples of its model's weights for a key
+cp "$TESTS/golden/index/sampled_model.lath" "$I"; search; exit_is 0; err_has 'made again, because it is of an older version'; search; check "once" [ "$(grep -c again "$T/err")" -eq 0 ]
+cp "$TESTS/golden/index/sampled_model.lath" "$T/v2.lath"; search --index "$T/v2.lath"; fails_with 3 'v2.lath: an index of an older version of lath'
+
 # damage is found when it is met: in a vector by the search, in an entry by the result or the update
 search -q; cp "$I" "$T/good"
 damage() { cp "$T/good" "$I"; printf '\125' | dd of="$I" bs=1 seek="$1" conv=notrunc 2>/dev/null; cp "$I" "$T/bad"; }

@@ -31,7 +31,7 @@ static void check(const safetensors *st)
         int64_t count = 1;
         require(t->rank >= 0 && t->rank <= TENSOR_MAX_RANK, "rank");
         for (int32_t k = 0; k < t->rank; k++) count *= t->dim[k];
-        require(count == t->count && t->bytes == (size_t)count * dtype_size(t->type), "bytes of a tensor");
+        require(count == t->count && t->bytes == (size_t)count * dtype_block_bytes(t->type), "bytes of a tensor");
         require(begin >= f->data + 8 && t->bytes <= (size_t)(end - begin), "inside the file");
         require(!at || begin == at, "no gap and no overlap");
         require(safetensors_find(st, t->name) == t, "found by name");

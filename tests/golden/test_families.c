@@ -185,15 +185,16 @@ static void trace_text(lath_model *m, const golden_text *t, layer_check *c)
     assert_ok(packer_grow(&pack, (int64_t)t->n_ids, 1, &err), err);
     packer_clear(&pack);
     packer_add(&pack, t->ids, types, (int64_t)t->n_ids);
-    stream s = {.ops = ops, .pool = m->rt->pool, .kern = &m->rt->kern, .err = &err, .scratch_tok = (int64_t)t->n_ids};
+    stream s = {.ops = ops, .pool = m->rt->pool, .kern = &m->rt->kern, .err = &err};
+    s.limits = arch_limits(&m->arch, (int64_t)t->n_ids, (int64_t)t->n_ids);
     size_t state = m->arch.desc->state_floats(&m->arch, ops, (int64_t)t->n_ids),
-           all = state + ops->scratch_floats(&s, (int64_t)t->n_ids);
+           all = state + ops->scratch_floats(&s, &s.limits);
     float *memory = alloc_bytes(alloc_default(), all * sizeof(float), 64);
     assert_non_null(memory);
     memset(memory, 0, all * sizeof(float));
     s.scratch = memory + state;
     const trace_sink sink = {see, c};
-    const fwd f = {&s, &pack.b, &sink};
+    const fwd f = {.s = &s, .b = &pack.b, .trace = &sink};
     view out;
     pool_enter(s.pool);
     assert_ok(m->arch.desc->forward(&m->arch, &f, memory, &out), err);

@@ -9,11 +9,14 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "kern/avx512/kern_avx512.h"
 #include "kern/kern.h"
 #include "support/test.h"
 
-/* The tables that this machine can run, one per ISA that has an overlay of its own; returns how many. */
-static inline int oracle_tables(kern_table *out)
+enum { ORACLE_TABLES = KERN_ISA_COUNT + 1 };
+
+/* The tables that this machine can run, one per ISA that has an overlay of its own, and AVX-512 in plain C; returns how many. */
+static inline int oracle_tables(kern_table out[ORACLE_TABLES])
 {
     int n = 0;
     for (int isa = 0; isa < KERN_ISA_COUNT; isa++) {
@@ -21,6 +24,13 @@ static inline int oracle_tables(kern_table *out)
         kern_table_init(&out[n], (kern_isa)isa);
         if (strcmp(out[n].isa, kern_isa_name((kern_isa)isa)) == 0) n++;
     }
+#if defined(KERN_AVX512_EMULATED)
+    if (kern_isa_available(KERN_ISA_AVX2)) {
+        kern_table_init(&out[n], KERN_ISA_AVX2);
+        kern_emulated512_overlay(&out[n]);
+        out[n++].isa = "emulated512";
+    }
+#endif
     return n;
 }
 
@@ -67,15 +77,69 @@ static inline uint8_t oracle_f8(dtype type, float f)
     return (uint8_t)((f < 0 ? 0x80 : 0) | code);
 }
 
-/* n bytes of elements at an odd address inside *base (freed by the caller), values in [-scale, scale], never
- * infinite. */
+/* Any type that dtype_is_weight. */
+static inline dtype oracle_type(oracle_rng *r)
+{
+    dtype t;
+    do t = (dtype)rng_int(r, 0, DTYPE_COUNT - 1);
+    while (!dtype_is_weight(t));
+    return t;
+}
+
+/* Any of them whose blocks are single numbers. */
+static inline dtype oracle_float(oracle_rng *r)
+{
+    dtype t;
+    do t = oracle_type(r);
+    while (dtype_is_block(t));
+    return t;
+}
+
+/* Where the binary16 scales of a block are (ggml-common.h); returns how many: none for the two types that have another. */
+static inline int oracle_scales(dtype type, int at[2])
+{
+    at[0] = at[1] = 0;
+    switch (type) {
+    case DTYPE_Q8_K:
+    case DTYPE_MXFP4: return 0;
+    case DTYPE_Q2_K: at[0] = 80, at[1] = 82; return 2;
+    case DTYPE_Q4_1:
+    case DTYPE_Q5_1:
+    case DTYPE_Q4_K:
+    case DTYPE_Q5_K: at[1] = 2; return 2;
+    case DTYPE_Q3_K: at[0] = 108; return 1;
+    case DTYPE_Q6_K: at[0] = 208; return 1;
+    default: return 1;
+    }
+}
+
+/* A block of any bits under scales of 2^-15 to 2^-11: its numbers are below 2. */
+static inline void oracle_block(oracle_rng *r, dtype type, unsigned char *b)
+{
+    int at[2];
+    for (size_t i = 0; i < dtype_block_bytes(type); i++) b[i] = (unsigned char)rng_next(r);
+    for (int i = 0, n = oracle_scales(type, at); i < n; i++) {
+        const uint16_t half = (uint16_t)(rng_next(r) & 0x87ff) | 0x400;
+        memcpy(b + at[i], &half, 2);
+    }
+    const float d = rng_float(r, 0x1p-11f);
+    if (type == DTYPE_Q8_K) memcpy(b, &d, 4);
+    if (type == DTYPE_MXFP4) b[0] = (unsigned char)rng_int(r, 112, 116);
+}
+
+/* n bytes of elements at an odd address inside *base (freed by the caller), values in [-scale, scale] (of blocks below 2),
+ * never infinite. n: a whole number of blocks. */
 static inline unsigned char *oracle_elements(oracle_rng *r, dtype type, int64_t n, float scale, int shift,
                                              unsigned char **base)
 {
-    size_t size = dtype_size(type);
-    *base = malloc((size_t)n * size + 8);
+    const size_t size = dtype_block_bytes(type);
+    *base = malloc(dtype_bytes(type, n) + 8);
     assert_non_null(*base);
     unsigned char *p = *base + shift;
+    if (dtype_is_block(type)) {
+        for (size_t i = 0; i < (size_t)n / dtype_block_numbers(type); i++) oracle_block(r, type, p + i * size);
+        return p;
+    }
     for (int64_t i = 0; i < n; i++) {
         float f = rng_float(r, scale);
         uint32_t u;
@@ -121,6 +185,21 @@ static inline double oracle_element(dtype type, const unsigned char *p, int64_t 
     return sign * (e ? ldexp(m + (1 << bits), e - bias - bits) : ldexp(m, 1 - bias - bits));
 }
 
+/* n numbers (whole blocks) at p. Of blocks they are those of dtype_to_f32, which test_quant.c compares with the `gguf` package. */
+static inline void oracle_numbers(dtype type, const unsigned char *p, int64_t n, double *out)
+{
+    float block[DTYPE_MAX_BLOCK];
+    if (!dtype_is_block(type)) {
+        for (int64_t i = 0; i < n; i++) out[i] = oracle_element(type, p, i);
+        return;
+    }
+    const int64_t numbers = (int64_t)dtype_block_numbers(type);
+    for (int64_t i = 0; i < n; i += numbers) {
+        dtype_to_f32(type, p + dtype_bytes(type, i), (size_t)numbers, block);
+        for (int64_t k = 0; k < numbers; k++) out[i + k] = (double)block[k];
+    }
+}
+
 static inline double oracle_fn(kern_fn fn, double x)
 {
     const double u = 0.79788456080286535588 * (x + 0.044715 * x * x * x);
@@ -135,6 +214,9 @@ static inline double oracle_fn(kern_fn fn, double x)
     default: return x;
     }
 }
+
+/* A scaled score of attention under a cap; 0: none. */
+static inline double oracle_capped(double s, float cap) { return cap == 0 ? s : (double)cap * tanh(s / (double)cap); }
 
 static inline const char *oracle_fn_name(kern_fn fn)
 {

@@ -6,43 +6,22 @@
  * A slot has a function check_<slot>, found through kern.def: a new slot without one does not compile. The error is
  * relative to the sum of the magnitudes that go into the result. Inputs that a kernel must not use (lanes behind the
  * last token, keys nobody sees) are NaN, and so is what it must not write. */
-#include "kern_oracle.h"
-
-/* One slot on one ISA: the run so far. */
-typedef struct check {
-    const kern_table *t, *ref;
-    oracle_rng rng;
-    double tolerance, worst, worst_ref;
-    int64_t cases, values;
-    char where[160]; /* the case, for messages */
-} check;
-
-/* got against the double result and the reference's, relative to scale. */
-static void check_value(check *c, float got, double want, float ref, double scale)
-{
-    const double error = fabs((double)got - want), error_ref = fabs((double)got - (double)ref);
-    c->values++;
-    if (!(error <= c->tolerance * scale) || !(error_ref <= c->tolerance * scale))
-        fail_msg("%s: got %.9g, want %.9g, reference %.9g, scale %.3g, tolerance %.1g", c->where, (double)got, want,
-                 (double)ref, scale, c->tolerance);
-    if (scale > 0 && error / scale > c->worst) c->worst = error / scale;
-    if (scale > 0 && error_ref / scale > c->worst_ref) c->worst_ref = error_ref / scale;
-}
-
-#define WHERE(c, ...) snprintf((c)->where, sizeof((c)->where), __VA_ARGS__)
+#include "kern_check.h"
+#include "kern_check_gemv.h"
 
 /* ------------------------------------------------------------------------------ linear */
 
-static void linear_case(check *c, int64_t k, int64_t rows, int64_t panels, int32_t last_lanes)
+static void linear_case(check *c, dtype type, int64_t k_least, int64_t rows, int64_t panels, int32_t last_lanes)
 {
     oracle_rng *r = &c->rng;
-    const dtype type = (dtype)rng_int(r, DTYPE_F32, DTYPE_F8_E5M2);
+    const int64_t k = whole_blocks(type, k_least);
     const kern_fn fn = (kern_fn)rng_int(r, 0, KERN_FN_COUNT - 1);
     const int64_t total = rows + rng_int(r, 0, 3), n0 = rng_int(r, 0, total - rows), n1 = n0 + rows;
-    const int64_t p0 = rng_int(r, 0, 1), p1 = p0 + panels, row_elements = k + rng_int(r, 0, 3);
+    const int64_t p0 = rng_int(r, 0, 1), p1 = p0 + panels;
+    const int64_t row_elements = k + rng_int(r, 0, 3) * (int64_t)dtype_block_numbers(type);
     const int64_t x_stride = k * 16 + 16 * rng_int(r, 0, 2), y_stride = total * 16 + 16 * rng_int(r, 0, 2);
     const bool has_bias = rng_int(r, 0, 2) > 0;
-    const size_t size = dtype_size(type);
+    const size_t row_bytes = dtype_bytes(type, row_elements);
     WHERE(c, "linear %s k=%d rows=%d..%d panels=%d..%d lanes=%d %s %s bias=%d", c->t->isa, (int)k, (int)n0, (int)n1,
           (int)p0, (int)p1, last_lanes, dtype_name(type), oracle_fn_name(fn), has_bias);
     unsigned char *w_base;
@@ -60,7 +39,7 @@ static void linear_case(check *c, int64_t k, int64_t rows, int64_t panels, int32
         y[v] = oracle_floats((p1 + 1) * y_stride);
         t->linear(&(kern_linear_args){.w = w,
                                       .type = type,
-                                      .w_stride = (int64_t)size * row_elements,
+                                      .w_stride = (int64_t)row_bytes,
                                       .bias = has_bias ? bias : NULL,
                                       .x = x,
                                       .x_stride = x_stride,
@@ -77,6 +56,9 @@ static void linear_case(check *c, int64_t k, int64_t rows, int64_t panels, int32
         for (int i = 0; i < 16; i++) assert_true(isnan(scratch[t->linear_scratch + (size_t)i]));
         free(scratch);
     }
+    double *numbers = malloc((size_t)(total * k) * sizeof(double));
+    assert_non_null(numbers);
+    for (int64_t n = 0; n < total; n++) oracle_numbers(type, w + (size_t)n * row_bytes, k, numbers + n * k);
     for (int64_t p = 0; p <= p1; p++) {
         for (int64_t n = 0; n < y_stride / 16; n++) {
             const bool inside = p >= p0 && p < p1 && n >= n0 && n < n1;
@@ -86,16 +68,16 @@ static void linear_case(check *c, int64_t k, int64_t rows, int64_t panels, int32
                 if (!inside || (p == p1 - 1 && lane >= last_lanes)) continue;
                 double sum = has_bias ? (double)bias[n] : 0.0, scale = fabs(sum);
                 for (int64_t i = 0; i < k; i++) {
-                    const double term = oracle_element(type, w + (size_t)(n * row_elements) * size, i) *
-                                        (double)x[p * x_stride + i * 16 + lane];
+                    const double term = numbers[n * k + i] * (double)x[p * x_stride + i * 16 + lane];
                     sum += term, scale += fabs(term);
                 }
                 const double want = oracle_fn(fn, sum);
+                if (fn != KERN_FN_NONE) scale = fmax(scale, 0.1 * fabs(want)); /* the result's own rounding */
                 check_value(c, y[0][at], want, y[1][at], (scale + 1e-7) * fmax(1.0, fn == KERN_FN_EXP ? want : 1.0));
             }
         }
     }
-    free(w_base), free(bias_base), free(x), free(y[0]), free(y[1]);
+    free(numbers), free(w_base), free(bias_base), free(x), free(y[0]), free(y[1]);
     c->cases++;
 }
 
@@ -103,16 +85,22 @@ static void check_linear(check *c)
 {
     for (int64_t k = 1; k <= 70; k++)
         for (int64_t rows = 1; rows <= 13; rows++)
-            linear_case(c, k, rows, 1 + (k + rows) % 3, (int32_t)rng_int(&c->rng, 1, 16));
+            linear_case(c, oracle_float(&c->rng), k, rows, 1 + (k + rows) % 3, (int32_t)rng_int(&c->rng, 1, 16));
     for (int32_t lanes = 1; lanes <= 16; lanes++)
-        for (int64_t panels = 1; panels <= 3; panels++) linear_case(c, 33, 25, panels, lanes);
+        for (int64_t panels = 1; panels <= 3; panels++) linear_case(c, oracle_type(&c->rng), 33, 25, panels, lanes);
     static const int64_t deep[] = {384, 511, 512, 513, 529, 1023, 1025, 1100, 1536, 3000};
     for (size_t i = 0; i < sizeof(deep) / sizeof(deep[0]); i++)
         for (int64_t rows = 5; rows <= 14; rows += 3)
-            linear_case(c, deep[i], rows, rng_int(&c->rng, 1, 3), (int32_t)rng_int(&c->rng, 1, 16));
+            linear_case(c, oracle_float(&c->rng), deep[i], rows, rng_int(&c->rng, 1, 3),
+                        (int32_t)rng_int(&c->rng, 1, 16));
     for (int64_t panels = 15; panels <= 35; panels += 2)
-        linear_case(c, 20, 13, panels, (int32_t)rng_int(&c->rng, 1, 16));
-    linear_case(c, 600, 7, 33, 3);
+        linear_case(c, oracle_type(&c->rng), 20, 13, panels, (int32_t)rng_int(&c->rng, 1, 16));
+    linear_case(c, DTYPE_F16, 600, 7, 33, 3);
+    for (int type = 0; type < DTYPE_COUNT; type++) {
+        if (!dtype_is_block((dtype)type)) continue;
+        for (int64_t blocks = 1; blocks <= 21; blocks += 1 + blocks / 4) /* 21 * 32 and 3 * 256 are more than a chunk */
+            linear_case(c, (dtype)type, blocks * 32, 1 + blocks % 14, 1 + blocks % 3, (int32_t)rng_int(&c->rng, 1, 16));
+    }
 }
 
 /* ------------------------------------------------------------------------------ layer norm */
@@ -233,25 +221,25 @@ static void check_rms_norm(check *c)
 
 /* ------------------------------------------------------------------------------ rope */
 
-static void rope_case(check *c, int64_t heads, int64_t head_dim, int64_t pairs, bool interleaved)
+static void rope_case(check *c, int64_t heads, int64_t head_dim, int64_t pairs, bool interleaved, int32_t lanes)
 {
     oracle_rng *r = &c->rng;
-    const int64_t n = heads * head_dim * 16;
-    WHERE(c, "rope %s heads=%d head_dim=%d pairs=%d interleaved=%d", c->t->isa, (int)heads, (int)head_dim, (int)pairs,
-          interleaved);
-    float *x = oracle_floats(n), *cosine = oracle_floats(pairs * 16), *sine = oracle_floats(pairs * 16),
+    const int64_t n = heads * head_dim * lanes;
+    WHERE(c, "rope %s heads=%d head_dim=%d pairs=%d interleaved=%d lanes=%d", c->t->isa, (int)heads, (int)head_dim,
+          (int)pairs, interleaved, lanes);
+    float *x = oracle_floats(n), *cosine = oracle_floats(pairs * lanes), *sine = oracle_floats(pairs * lanes),
           *y[2] = {oracle_floats(n), oracle_floats(n)};
     for (int64_t i = 0; i < n; i++) x[i] = rng_float(r, 2.0f);
-    for (int64_t i = 0; i < pairs * 16; i++) {
+    for (int64_t i = 0; i < pairs * lanes; i++) {
         const double angle = (double)rng_float(r, 1000.0f);
         cosine[i] = (float)cos(angle), sine[i] = (float)sin(angle);
     }
     for (int v = 0; v < 2; v++) {
         memcpy(y[v], x, (size_t)n * sizeof(float));
-        (v ? c->ref : c->t)->rope(&(kern_rope_args){y[v], cosine, sine, heads, head_dim, pairs, interleaved});
+        (v ? c->ref : c->t)->rope(&(kern_rope_args){y[v], cosine, sine, heads, head_dim, pairs, lanes, interleaved});
     }
     for (int64_t i = 0; i < n; i++) {
-        const int64_t lane = i % 16, f = i / 16 % head_dim, base = i - f * 16;
+        const int64_t lane = i % lanes, f = i / lanes % head_dim, base = i - f * lanes;
         if (f >= 2 * pairs) {
             assert_true(y[0][i] == x[i] && y[1][i] == x[i]);
             continue;
@@ -259,8 +247,8 @@ static void rope_case(check *c, int64_t heads, int64_t head_dim, int64_t pairs, 
         /* Which pair the feature is of, and its partner: as the paper's figure 1 has it, or with halves for neighbours. */
         const int64_t pair = interleaved ? f / 2 : f % pairs, is_second = interleaved ? f % 2 : f / pairs;
         const int64_t other = interleaved ? f ^ 1 : (f + pairs) % (2 * pairs);
-        const double cs = (double)cosine[pair * 16 + lane], sn = (double)sine[pair * 16 + lane];
-        const double mine = (double)x[i], partner = (double)x[base + other * 16];
+        const double cs = (double)cosine[pair * lanes + lane], sn = (double)sine[pair * lanes + lane];
+        const double mine = (double)x[i], partner = (double)x[base + other * lanes];
         const double want = is_second ? mine * cs + partner * sn : mine * cs - partner * sn;
         check_value(c, y[0][i], want, y[1][i], fabs(mine * cs) + fabs(partner * sn));
     }
@@ -272,9 +260,10 @@ static void check_rope(check *c)
 {
     for (int64_t head_dim = 2; head_dim <= 70; head_dim++)
         for (int interleaved = 0; interleaved < 2; interleaved++)
-            rope_case(c, 1 + head_dim % 5, head_dim, rng_int(&c->rng, 1, head_dim / 2), interleaved);
-    rope_case(c, 4, 128, 64, false);
-    rope_case(c, 2, 256, 32, true);
+            for (int32_t lanes = 1; lanes <= 16; lanes += 15)
+                rope_case(c, 1 + head_dim % 5, head_dim, rng_int(&c->rng, 1, head_dim / 2), interleaved, lanes);
+    rope_case(c, 4, 128, 64, false, 16);
+    rope_case(c, 2, 256, 32, true, 16);
 }
 
 /* ------------------------------------------------------------------------------ attention */
@@ -301,7 +290,8 @@ static void attention_case(check *c, int64_t head_dim, int64_t n, int kind)
     oracle_rng *r = &c->rng;
     const int64_t panels = (n + 15) / 16, p = rng_int(r, 0, panels - 1), stride = head_dim * 48 + 16 * rng_int(r, 0, 3);
     const int32_t lanes = (int32_t)(n - p * 16 < 16 ? n - p * 16 : 16);
-    const float scale = 1.0f / sqrtf((float)head_dim);
+    const float scale = 1.0f / sqrtf((float)head_dim),
+                softcap = rng_int(r, 0, 2) ? 0.0f : 0.3f * (float)rng_int(r, 1, 9);
     int32_t begin[16], end[16];
     float *distances = rng_int(r, 0, 2) ? NULL : oracle_floats(2 * n + 1), *bias = distances ? distances + n : NULL;
     for (int64_t i = 0; distances && i <= 2 * n; i++) distances[i] = rng_float(r, 3.0f);
@@ -321,8 +311,20 @@ static void attention_case(check *c, int64_t head_dim, int64_t n, int kind)
         float *scratch = oracle_floats(16 * 16 * panels + 16);
         out[w] = oracle_floats(head_dim * 16 + 16);
         (w ? c->ref : c->t)
-            ->attention(&(kern_attention_args){q, k, v, stride, head_dim, begin, end, lanes, scale, bias, p * 16,
-                                               out[w], scratch});
+            ->attention(&(kern_attention_args){.q = q,
+                                               .k = k,
+                                               .v = v,
+                                               .kv_stride = stride,
+                                               .head_dim = head_dim,
+                                               .begin = begin,
+                                               .end = end,
+                                               .lanes = lanes,
+                                               .scale = scale,
+                                               .softcap = softcap,
+                                               .bias = bias,
+                                               .query0 = p * 16,
+                                               .out = out[w],
+                                               .scratch = scratch});
         for (int i = 0; i < 16; i++)
             assert_true(isnan(scratch[16 * 16 * panels + i]) && isnan(out[w][head_dim * 16 + i]));
         free(scratch);
@@ -336,7 +338,7 @@ static void attention_case(check *c, int64_t head_dim, int64_t n, int kind)
             for (int64_t f = 0; f < head_dim; f++)
                 weight[j] += (double)q[f * 16 + lane] * (double)k[panel_at(stride, j, f)];
             if (bias) weight[j] += (double)bias[p * 16 + lane - j];
-            weight[j] *= (double)scale, largest = fmax(largest, weight[j]);
+            weight[j] = oracle_capped(weight[j] * (double)scale, softcap), largest = fmax(largest, weight[j]);
         }
         for (int32_t j = begin[lane]; j < end[lane]; j++) weight[j] = exp(weight[j] - largest), sum += weight[j];
         for (int64_t f = 0; f < head_dim; f++) {
@@ -366,15 +368,18 @@ static void check_attention(check *c)
 
 /* ------------------------------------------------------------------------------ gather */
 
-static void gather_case(check *c, int64_t d, int32_t n_lanes, int32_t n_sources)
+/* first: the type of the first source; the others have any that d is whole blocks of. */
+static void gather_case(check *c, dtype first, int64_t d, int32_t n_lanes, int32_t n_sources)
 {
     kern_gather_source src[3];
     unsigned char *base[3];
     int32_t index[3][16];
     const float scale = d % 2 ? 1.0f : 19.59592f;
-    WHERE(c, "gather %s d=%d lanes=%d sources=%d", c->t->isa, (int)d, n_lanes, n_sources);
+    WHERE(c, "gather %s %s d=%d lanes=%d sources=%d", c->t->isa, dtype_name(first), (int)d, n_lanes, n_sources);
     for (int s = 0; s < n_sources; s++) {
-        const dtype type = (dtype)rng_int(&c->rng, DTYPE_F32, DTYPE_F8_E5M2);
+        dtype type = first;
+        while (s > 0 && d % (int64_t)dtype_block_numbers(type = oracle_type(&c->rng)) != 0) {
+        }
         src[s] = (kern_gather_source){
             oracle_elements(&c->rng, type, 21 * d, 3.0f, (int)rng_int(&c->rng, 0, 3), &base[s]), type, index[s]};
         for (int lane = 0; lane < 16; lane++)
@@ -383,11 +388,15 @@ static void gather_case(check *c, int64_t d, int32_t n_lanes, int32_t n_sources)
     float *y[2] = {oracle_floats(d * 16), oracle_floats(d * 16)};
     for (int v = 0; v < 2; v++)
         (v ? c->ref : c->t)->gather(&(kern_gather_args){src, n_sources, n_lanes, d, scale, y[v]});
-    for (int64_t f = 0; f < d; f++) {
-        for (int lane = 0; lane < 16; lane++) {
+    for (int lane = 0; lane < 16; lane++) {
+        double rows[3][512];
+        for (int s = 0; s < n_sources && lane < n_lanes; s++)
+            oracle_numbers(src[s].type,
+                           (const unsigned char *)src[s].table + (size_t)index[s][lane] * dtype_bytes(src[s].type, d),
+                           d, rows[s]);
+        for (int64_t f = 0; f < d; f++) {
             float want = 0;
-            for (int s = 0; s < n_sources && lane < n_lanes; s++)
-                want = (float)((double)want + oracle_element(src[s].type, src[s].table, index[s][lane] * d + f));
+            for (int s = 0; s < n_sources && lane < n_lanes; s++) want = (float)((double)want + rows[s][f]);
             want *= scale;
             check_value(c, y[0][f * 16 + lane], (double)want, y[1][f * 16 + lane], 1.0);
         }
@@ -422,8 +431,13 @@ static void check_gather(check *c)
 {
     gather_codes(c, DTYPE_F8_E4M3);
     gather_codes(c, DTYPE_F8_E5M2);
-    for (int64_t d = 1; d <= 70; d++) gather_case(c, d, 1 + (int32_t)(d % 16), 1 + (int32_t)(d % 3));
-    for (int32_t lanes = 1; lanes <= 16; lanes++) gather_case(c, 384, lanes, 3);
+    for (int64_t d = 1; d <= 70; d++)
+        gather_case(c, oracle_float(&c->rng), d, 1 + (int32_t)(d % 16), 1 + (int32_t)(d % 3));
+    for (int32_t lanes = 1; lanes <= 16; lanes++) gather_case(c, oracle_float(&c->rng), 384, lanes, 3);
+    for (int type = 0; type < DTYPE_COUNT; type++)
+        for (int32_t blocks = 1; dtype_is_block((dtype)type) && blocks <= 512 / (int)dtype_block_numbers((dtype)type);
+             blocks++)
+            gather_case(c, (dtype)type, blocks * (int64_t)dtype_block_numbers((dtype)type), blocks, 1 + blocks % 3);
 }
 
 /* ------------------------------------------------------------------------------ map */
@@ -665,8 +679,37 @@ static void check_dot_rows_i8(check *c)
 /* ------------------------------------------------------------------------------------------------------
  * first_nonfinite */
 
+/* The blocks from i on have a scale that is not finite. */
+static void nonfinite_blocks(check *c, dtype type, int64_t n)
+{
+    static const uint16_t bad[] = {0x7c00, 0xfc00, 0x7e00, 0xfc01};
+    static const uint32_t bad_f32[] = {0x7f800000, 0xff800000, 0x7fc00000, 0x7f000000}; /* the last times 128 is */
+    const int64_t numbers = (int64_t)dtype_block_numbers(type);
+    unsigned char *base, *x = oracle_elements(&c->rng, type, n * numbers, 1.0f, (int)rng_int(&c->rng, 0, 3), &base);
+    WHERE(c, "first_nonfinite %s %s blocks=%d", c->t->isa, dtype_name(type), (int)n);
+    for (int64_t i = n; i >= 0; i--) {
+        if (i < n) {
+            int at[2];
+            unsigned char *b = x + dtype_bytes(type, i * numbers);
+            const int scales = oracle_scales(type, at);
+            if (scales)
+                memcpy(b + at[i % scales], &bad[i % 4], 2);
+            else if (type == DTYPE_Q8_K)
+                memcpy(b, &bad_f32[i % 4], 4);
+            else
+                b[0] = (unsigned char)(253 + i % 3);
+        }
+        check_value(c, (float)c->t->first_nonfinite(type, x, n * numbers), i < n ? (double)(i * numbers) : -1.0,
+                    (float)c->ref->first_nonfinite(type, x, n * numbers), 1.0);
+    }
+    free(base);
+    c->cases++;
+}
+
 static void check_first_nonfinite(check *c)
 {
+    for (int type = 0; type < DTYPE_COUNT; type++)
+        for (int64_t n = 0; dtype_is_block((dtype)type) && n <= 40; n += 1 + n / 4) nonfinite_blocks(c, (dtype)type, n);
     static const uint32_t bad[][4] = {{0x7f800000, 0xff800000, 0x7fc00000, 0xff800001},
                                       {0x7c00, 0xfc00, 0x7e00, 0xfc01},
                                       {0x7f80, 0xff80, 0x7fc0, 0xff81},
@@ -675,7 +718,7 @@ static void check_first_nonfinite(check *c)
     static const uint32_t largest[] = {0xff7fffff, 0xfbff, 0xff7f, 0xfe, 0xfb};
     for (int64_t n = 0; n <= 150; n += 1 + n / 16) {
         for (int type = DTYPE_F32; type <= DTYPE_F8_E5M2; type++) {
-            const size_t size = dtype_size((dtype)type);
+            const size_t size = dtype_block_bytes((dtype)type);
             WHERE(c, "first_nonfinite %s %s n=%d", c->t->isa, dtype_name((dtype)type), (int)n);
             unsigned char *p = malloc((size_t)n * size + 8), *x = p + rng_int(&c->rng, 0, 3);
             assert_non_null(p);
@@ -693,6 +736,8 @@ static void check_first_nonfinite(check *c)
     }
 }
 
+#include "kern_rows_check.h"
+
 /* ---------------------------------------------------------------------------------------------------------- the
  * table */
 
@@ -709,7 +754,7 @@ static const struct {
 static void test_every_slot_on_every_isa(void **state)
 {
     (void)state;
-    kern_table tables[KERN_ISA_COUNT], ref;
+    kern_table tables[ORACLE_TABLES], ref;
     const int n_tables = oracle_tables(tables);
     kern_table_init(&ref, KERN_ISA_REF);
     assert_true(n_tables >= 1);
@@ -719,7 +764,7 @@ static void test_every_slot_on_every_isa(void **state)
             check c = {.t = &tables[t], .ref = &ref, .rng = {i + 1}, .tolerance = slots[i].tolerance};
             slots[i].run(&c);
             assert_true(c.cases > 0 && c.values > 0);
-            printf("kern %-15s %-6s %5lld cases %8lld values, worst error %.1e (to ref %.1e), allowed %.1e\n",
+            printf("kern %-15s %-11s %5lld cases %8lld values, worst error %.1e (to ref %.1e), allowed %.1e\n",
                    slots[i].slot, tables[t].isa, (long long)c.cases, (long long)c.values, c.worst, c.worst_ref,
                    c.tolerance);
         }

@@ -7,7 +7,7 @@
 
 static void each_isa(void (*run)(const kern_table *t))
 {
-    kern_table tables[KERN_ISA_COUNT];
+    kern_table tables[ORACLE_TABLES];
     const int n = oracle_tables(tables);
     assert_true(n >= 1);
     for (int t = 0; t < n; t++) run(&tables[t]);
@@ -30,7 +30,7 @@ static void product_run(const product *m, const float *x, float *y, int64_t n0, 
 {
     m->t->linear(&(kern_linear_args){.w = m->w,
                                      .type = m->type,
-                                     .w_stride = m->k * (int64_t)dtype_size(m->type),
+                                     .w_stride = (int64_t)dtype_bytes(m->type, m->k),
                                      .bias = m->bias,
                                      .x = x,
                                      .x_stride = m->k * 16,
@@ -83,7 +83,13 @@ static void linear_bits(const kern_table *t, dtype type, int64_t k, int64_t rows
 
 static void run_linear(const kern_table *t)
 {
-    for (int type = DTYPE_F32; type <= DTYPE_F8_E5M2; type++) {
+    for (int type = 0; type < DTYPE_COUNT; type++) {
+        if (!dtype_is_weight((dtype)type)) continue;
+        if (dtype_is_block((dtype)type)) {
+            linear_bits(t, (dtype)type, 256, 29, 45, KERN_FN_NONE);
+            linear_bits(t, (dtype)type, 768, 13, 70, KERN_FN_SILU);
+            continue;
+        }
         linear_bits(t, (dtype)type, 37, 29, 45, KERN_FN_NONE);
         linear_bits(t, (dtype)type, 384, 40, 37, KERN_FN_GELU);
         linear_bits(t, (dtype)type, 700, 23, 70, KERN_FN_TANH);
@@ -95,6 +101,132 @@ static void test_linear(void **state)
 {
     (void)state;
     each_isa(run_linear);
+}
+
+/* ------------------------------------------------------------------------------ gemv */
+
+/* y of the rows n0 <= n < n1 of an [n][k] matrix for x rows m0 <= m < m1. */
+typedef struct vectors {
+    const kern_table *t;
+    kern_gemv_args a;
+    const float *x;
+    const unsigned char *xq; /* NULL: floats */
+} vectors;
+
+static void vectors_run(const vectors *v, int64_t n0, int64_t n1, int32_t m0, int32_t m1, float *y)
+{
+    kern_gemv_args a = v->a;
+    a.n0 = n0, a.n1 = n1, a.n_x = m1 - m0, a.y = y;
+    if (v->xq)
+        a.xq = v->xq + m0 * a.xq_stride;
+    else
+        a.x = v->x + m0 * a.x_stride;
+    v->t->gemv(&a);
+}
+
+static void gemv_bits(const kern_table *t, dtype type, int64_t k, int64_t rows, int32_t n_x, bool integers)
+{
+    oracle_rng r = {(uint64_t)(k * 1000 + rows)};
+    unsigned char *base, *copy_base;
+    const int64_t x_stride = (k + 15) / 16 * 16, xq_stride = (int64_t)kern_xq_bytes(type, k);
+    const size_t bytes = dtype_bytes(type, rows * k);
+    float *bias = oracle_floats(rows), *x = oracle_floats(n_x * x_stride), *y = oracle_floats(n_x * rows),
+          *y1 = oracle_floats(n_x * rows);
+    float *scratch = oracle_floats((int64_t)t->gemv_scratch);
+    unsigned char *xq = aligned_alloc(64, (size_t)(n_x * xq_stride) + 64),
+                  *w = oracle_elements(&r, type, rows * k, 0.2f, 1, &base);
+    assert_non_null(xq);
+    for (int64_t i = 0; i < rows; i++) bias[i] = rng_float(&r, 1.0f);
+    for (int32_t m = 0; m < n_x; m++) {
+        for (int64_t i = 0; i < k; i++) x[m * x_stride + i] = rng_float(&r, 1.0f);
+        if (integers) t->quantize_x(type, k, x + m * x_stride, xq + m * xq_stride);
+    }
+    vectors v = {t,
+                 {.w = w,
+                  .type = type,
+                  .w_stride = (int64_t)dtype_bytes(type, k),
+                  .bias = bias,
+                  .x_stride = x_stride,
+                  .xq_stride = xq_stride,
+                  .y_stride = rows,
+                  .k = k,
+                  .fn = KERN_FN_GELU,
+                  .scratch = scratch},
+                 x,
+                 integers ? xq : NULL};
+    vectors_run(&v, 0, rows, 0, n_x, y);
+    for (int32_t m = 0; m < n_x; m++) vectors_run(&v, 0, rows, m, m + 1, y1 + m * rows); /* one by one */
+    assert_memory_equal(y, y1, (size_t)(n_x * rows) * sizeof(float));
+    for (int64_t n0 = 0, n1; n0 < rows; n0 = n1) { /* ranges as threads would take them */
+        n1 = n0 + rng_int(&r, 1, 9);
+        if (n1 > rows) n1 = rows;
+        vectors_run(&v, n0, n1, 0, n_x, y1);
+    }
+    assert_memory_equal(y, y1, (size_t)(n_x * rows) * sizeof(float));
+    copy_base = malloc(bytes + 64); /* the weights elsewhere, the last row at the end of the block */
+    assert_non_null(copy_base);
+    memcpy(copy_base, w, bytes);
+    v.a.w = copy_base;
+    vectors_run(&v, 0, rows, 0, n_x, y1);
+    assert_memory_equal(y, y1, (size_t)(n_x * rows) * sizeof(float));
+    free(base), free(copy_base), free(bias), free(x), free(y), free(y1), free(scratch), free(xq);
+}
+
+static void run_gemv(const kern_table *t)
+{
+    for (int type = 0; type < DTYPE_COUNT; type++) {
+        if (!dtype_is_weight((dtype)type)) continue;
+        gemv_bits(t, (dtype)type, 768, 23, 10, false);
+        if (dtype_is_block((dtype)type))
+            gemv_bits(t, (dtype)type, 768, 23, 10, true);
+        else
+            gemv_bits(t, (dtype)type, 45, 18, 3, false);
+    }
+}
+
+static void test_gemv(void **state)
+{
+    (void)state;
+    each_isa(run_gemv);
+}
+
+/* ------------------------------------------------------------------------------ decoding */
+
+/* Blocks of any bits, scales that are subnormal, huge, infinite or NaN included, come out of gather as dtype_to_f32 has them. */
+static void run_decode(const kern_table *t)
+{
+    enum { D = 512 };
+    oracle_rng r = {77};
+    for (int type = 0; type < DTYPE_COUNT; type++) {
+        if (!dtype_is_weight((dtype)type)) continue;
+        const size_t row = dtype_bytes((dtype)type, D);
+        unsigned char *table = malloc(16 * row + 8);
+        float *y = oracle_floats(D * 16), *want = oracle_floats(D);
+        int32_t index[16];
+        assert_non_null(table);
+        for (int round = 0; round < 40; round++) {
+            unsigned char *rows = table + round % 5;
+            for (size_t i = 0; i < 16 * row; i++) rows[i] = (unsigned char)rng_next(&r);
+            for (int i = 0; i < 16; i++) index[i] = i;
+            t->gather(&(kern_gather_args){&(kern_gather_source){rows, (dtype)type, index}, 1, 16, D, 1.0f, y});
+            for (int lane = 0; lane < 16; lane++) {
+                dtype_to_f32((dtype)type, rows + (size_t)lane * row, D, want);
+                for (int f = 0; f < D; f++) {
+                    const float got = y[f * 16 + lane];
+                    if (isnan(want[f]) ? !isnan(got) : memcmp(&got, &want[f], sizeof(got)) != 0)
+                        fail_msg("%s %s: number %d is %a, want %a", t->isa, dtype_name((dtype)type), f, (double)got,
+                                 (double)want[f]);
+                }
+            }
+        }
+        free(table), free(y), free(want);
+    }
+}
+
+static void test_decode(void **state)
+{
+    (void)state;
+    each_isa(run_decode);
 }
 
 /* ------------------------------------------------------------------------------ attention */
@@ -117,8 +249,20 @@ static void attend_text(const kern_table *t, const float *text, int64_t n, int64
             begin[lane] = (int32_t)(token < at ? 0 : token < at + n ? at : at + n);
             end[lane] = (int32_t)(token < at ? at : token >= at + n ? total : causal ? token + 1 : at + n);
         }
-        t->attention(&(kern_attention_args){qkv + p * stride, qkv + head_dim * 16, qkv + 2 * head_dim * 16, stride,
-                                            head_dim, begin, end, lanes, 0.3f, bias, p * 16, o, scratch});
+        t->attention(&(kern_attention_args){.q = qkv + p * stride,
+                                            .k = qkv + head_dim * 16,
+                                            .v = qkv + 2 * head_dim * 16,
+                                            .kv_stride = stride,
+                                            .head_dim = head_dim,
+                                            .begin = begin,
+                                            .end = end,
+                                            .lanes = lanes,
+                                            .scale = 0.3f,
+                                            .softcap = causal ? 0.7f : 0.0f,
+                                            .bias = bias,
+                                            .query0 = p * 16,
+                                            .out = o,
+                                            .scratch = scratch});
         for (int64_t i = 0; i < n; i++)
             for (int64_t f = 0; (at + i) / 16 == p && f < head_dim; f++)
                 out[i * head_dim + f] = o[f * 16 + (at + i) % 16];
@@ -217,7 +361,8 @@ static void test_rest(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_linear), cmocka_unit_test(test_attention),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_linear), cmocka_unit_test(test_gemv),
+                                       cmocka_unit_test(test_decode), cmocka_unit_test(test_attention),
                                        cmocka_unit_test(test_rest)};
     return TEST_RUN(tests);
 }

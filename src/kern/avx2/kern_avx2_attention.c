@@ -9,7 +9,7 @@
  * model): such a score becomes -inf, its weight exactly 0.
  *
  *     scores   weight[j][lane] = sum_f k[f][j] q[f][lane]     rows: keys (stride 1), steps: features (stride 16)
- *     softmax  weight = exp((score - max) * scale)            sum in rising key order
+ *     softmax  weight = exp((score - max) * scale)            sum in rising key order, f64
  *     values   out[f][lane] = sum_j v[f][j] weight[j][lane]   rows: features (stride 16), steps: keys (stride 1)
  *                                                             over all keys, times 1 / sum at the end
  *
@@ -36,9 +36,10 @@ VEC_INLINE __m256i lane_mask(int32_t first, int32_t lane0, int32_t lane1)
 }
 
 /* Key j's element of row 0 in the panels at `base`. */
-VEC_INLINE const unsigned char *key_at(const float *base, int64_t stride, int32_t j)
+VEC_INLINE const unsigned char *key_at(const kern_attention_args *a, const float *base, int32_t j)
 {
-    return (const unsigned char *)(base + (int64_t)(j / KERN_LANES) * stride + j % KERN_LANES);
+    const int32_t p = a->ring ? j / KERN_LANES % a->ring : j / KERN_LANES;
+    return (const unsigned char *)(base + (int64_t)p * a->kv_stride + j % KERN_LANES);
 }
 
 /* Keys and values lie in the caches. */
@@ -87,7 +88,7 @@ static const score_function score8_of[] = {NULL,         score8_rows1, score8_ro
         for (int32_t j = c->key0, n; j < c->key1; j += n, weight += n * KERN_LANES) {                          \
             n = KERN_LANES - j % KERN_LANES;                                                                   \
             if (n > c->key1 - j) n = c->key1 - j;                                                              \
-            tile##width##_fma(rows, &t, key_at(v, a->kv_stride, j), 64, 4, weight, n, false, no_ahead);        \
+            tile##width##_fma(rows, &t, key_at(a, v, j), 64, 4, weight, n, false, no_ahead);                   \
         }                                                                                                      \
         tile##width##_scale(rows, &t, inverse + half);                                                         \
         tile##width##_store(rows, &t, to + half * 8, KERN_LANES);                                              \
@@ -141,8 +142,7 @@ static void cluster_scores(const kern_attention_args *a, const cluster *c)
         if (left > c->key1 - j) left = c->key1 - j;
         for (int rows; left > 0; left -= rows, j += rows) {
             rows = next_piece(left, most);
-            of[rows](key_at(a->k, a->kv_stride, j), a->q + shift, a->head_dim,
-                     a->scratch + (j - c->key0) * KERN_LANES + shift);
+            of[rows](key_at(a, a->k, j), a->q + shift, a->head_dim, a->scratch + (j - c->key0) * KERN_LANES + shift);
         }
     }
 }
@@ -165,6 +165,14 @@ static void add_bias(const kern_attention_args *a, const cluster *c, int half)
         }
         _mm256_store_ps(s, _mm256_add_ps(_mm256_load_ps(s), _mm256_maskload_ps(bias - j, seen)));
     }
+}
+
+/* Scales and caps the scores of one half. */
+static void cap_scores(const kern_attention_args *a, const cluster *c, int half)
+{
+    const float by = a->scale / a->softcap;
+    float *s = a->scratch + half * 8, *end = s + (int64_t)(c->key1 - c->key0) * KERN_LANES;
+    for (; s < end; s += KERN_LANES) _mm256_store_ps(s, vec_softcap(_mm256_load_ps(s), by, a->softcap));
 }
 
 /* -inf where a lane does not see the key, for the keys key0 <= j < key1. */
@@ -191,17 +199,21 @@ static __m256 softmax_half(const kern_attention_args *a, const cluster *c, int h
     } else {
         mask_keys(a, c, half, c->key0, c->key1);
     }
-    __m256 largest = _mm256_set1_ps(-INFINITY), sum = _mm256_setzero_ps();
+    __m256 largest = _mm256_set1_ps(-INFINITY);
+    __m256d sum0 = _mm256_setzero_pd(), sum1 = sum0;
     for (int64_t j = 0; j < n; j++)
         largest = _mm256_max_ps(largest, _mm256_load_ps(s + j * KERN_LANES)); /* a NaN score gives a NaN weight below */
     /* exp((score - largest) scale) = 2^(score c - largest c), c = scale log2 e; what rounding does to largest * c is
      * a factor of all weights. */
-    const __m256 c2 = _mm256_set1_ps(a->scale * 1.44269504f), top = _mm256_mul_ps(largest, c2);
+    const float scale = a->softcap != 0 ? 1.0f : a->scale;
+    const __m256 c2 = _mm256_set1_ps(scale * 1.44269504f), top = _mm256_mul_ps(largest, c2);
     for (int64_t j = 0; j < n; j++) {
         const __m256 w = vec_pow2_weight(_mm256_fmsub_ps(_mm256_load_ps(s + j * KERN_LANES), c2, top));
         _mm256_store_ps(s + j * KERN_LANES, w);
-        sum = _mm256_add_ps(sum, w);
+        sum0 = _mm256_add_pd(sum0, _mm256_cvtps_pd(_mm256_castps256_ps128(w)));
+        sum1 = _mm256_add_pd(sum1, _mm256_cvtps_pd(_mm256_extractf128_ps(w, 1)));
     }
+    const __m256 sum = _mm256_set_m128(_mm256_cvtpd_ps(sum1), _mm256_cvtpd_ps(sum0));
     return _mm256_div_ps(_mm256_set1_ps(1.0f), sum);
 }
 
@@ -254,6 +266,7 @@ void kern_avx2_attention(const kern_attention_args *a)
         cluster_scores(a, &c);
         for (int h = first_half(&c); h < last_half(&c); h++) {
             if (a->bias) add_bias(a, &c, h);
+            if (a->softcap != 0) cap_scores(a, &c, h);
             inverse[h] = softmax_half(a, &c, h);
         }
         cluster_values(a, &c, inverse);

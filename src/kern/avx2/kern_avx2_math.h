@@ -168,6 +168,12 @@ VEC_INLINE __m256 vec_tanh(__m256 x)
     return _mm256_blendv_ps(p, _mm256_or_ps(far, _mm256_and_ps(x, _mm256_set1_ps(-0.0f))), is_far);
 }
 
+/* cap tanh(x by), by = scale / cap: a score of attention between -cap and cap. */
+VEC_INLINE __m256 vec_softcap(__m256 x, float by, float cap)
+{
+    return _mm256_mul_ps(_mm256_set1_ps(cap), vec_tanh(_mm256_mul_ps(_mm256_set1_ps(by), x)));
+}
+
 VEC_INLINE __m256 vec_map(const kern_fn fn, __m256 x)
 {
     switch (fn) {

@@ -3,6 +3,8 @@
  *
  * Sums run in four chains (feature % 4) that are added as (0 + 1) + (2 + 3): one chain alone waits for the latency of
  * its additions. The order depends on d only. */
+#include <math.h>
+
 #include "kern/avx2/kern_avx2.h"
 #include "kern/avx2/kern_avx2_math.h"
 
@@ -134,3 +136,74 @@ void kern_avx2_l2_normalize(int64_t d, int32_t lanes, float *x)
 {
     for (int h = 0; h < lanes; h += 8) l2_normalize_half(d, x + h);
 }
+
+/* ----------------------------------------------------------------------------------------------------------- plain rows */
+
+/* Eight of n elements from i on; 0 behind the end. */
+VEC_INLINE __m256i row_mask(int64_t left)
+{
+    const __m256i i = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int32_t)(left < 8 ? left : 8)), i);
+}
+
+VEC_INLINE float lanes_sum(__m256 v)
+{
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+
+/* v = x + r into `to`; the sum of (v - shift)^power, power 1 or 2, in four chains of eight lanes. */
+VEC_INLINE float row_sum(int64_t d, const float *x, const float *r, float *to, float shift, const int power)
+{
+    chains c = chains_zero();
+    const __m256 s = _mm256_set1_ps(shift);
+    for (int64_t i = 0; i < d; i += 8) {
+        const __m256i mask = row_mask(d - i);
+        __m256 v = _mm256_maskload_ps(x + i, mask);
+        if (r) v = _mm256_add_ps(v, _mm256_maskload_ps(r + i, mask));
+        if (to) _mm256_maskstore_ps(to + i, mask, v);
+        v = _mm256_and_ps(_mm256_sub_ps(v, s), _mm256_castsi256_ps(mask));
+        if (power == 2) v = _mm256_mul_ps(v, v);
+        switch (i / 8 % 4) {
+        case 0: c.c0 = _mm256_add_ps(c.c0, v); break;
+        case 1: c.c1 = _mm256_add_ps(c.c1, v); break;
+        case 2: c.c2 = _mm256_add_ps(c.c2, v); break;
+        default: c.c3 = _mm256_add_ps(c.c3, v); break;
+        }
+    }
+    return lanes_sum(chains_sum(c));
+}
+
+/* y = (v - shift) inverse gamma + beta. */
+VEC_INLINE void row_scale(const kern_norm_row_args *a, const float *v, float shift, float inverse, float *y)
+{
+    const __m256 s = _mm256_set1_ps(shift), scale = _mm256_set1_ps(inverse);
+    for (int64_t i = 0; i < a->d; i += 8) {
+        const __m256i mask = row_mask(a->d - i);
+        __m256 x = _mm256_mul_ps(_mm256_sub_ps(_mm256_maskload_ps(v + i, mask), s), scale);
+        x = _mm256_mul_ps(x, _mm256_maskload_ps(a->gamma + i, mask));
+        if (a->beta) x = _mm256_add_ps(x, _mm256_maskload_ps(a->beta + i, mask));
+        _mm256_maskstore_ps(y + i, mask, x);
+    }
+}
+
+VEC_INLINE void norm_row(const kern_norm_row_args *a, const bool centred)
+{
+    for (int64_t at = 0; at < a->n_groups * a->d; at += a->d) {
+        const float *r = a->r ? a->r + at : NULL;
+        const float d = (float)a->d;
+        float *v = a->sum ? a->sum + at : a->y + at, mean = 0.0f, squares;
+        if (centred) {
+            mean = row_sum(a->d, a->x + at, r, v, 0.0f, 1) / d;
+            squares = row_sum(a->d, v, NULL, NULL, mean, 2);
+        } else {
+            squares = row_sum(a->d, a->x + at, r, v, 0.0f, 2);
+        }
+        row_scale(a, v, mean, 1.0f / sqrtf(squares / d + a->eps), a->y + at);
+    }
+}
+
+void kern_avx2_layer_norm_row(const kern_norm_row_args *a) { norm_row(a, true); }
+
+void kern_avx2_rms_norm_row(const kern_norm_row_args *a) { norm_row(a, false); }

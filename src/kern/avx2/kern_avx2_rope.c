@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * kern_avx2_rope.c: rotary position embedding (Su et al. 2021, eq. 34): a pair of feature rows at a time, eight lanes a
- * vector; cos and sin of a pair serve all heads from L1. */
+ * vector; cos and sin of a pair serve all heads from L1. A plain row is little work: the reference does it. */
 #include "kern/avx2/kern_avx2.h"
 #include "kern/avx2/kern_avx2_math.h"
+#include "kern/ref/kern_ref.h"
 
 void kern_avx2_rope(const kern_rope_args *a)
 {
+    if (a->lanes != KERN_LANES) {
+        kern_ref_rope(a);
+        return;
+    }
     const int64_t step = (a->interleaved ? 2 : 1) * KERN_LANES, apart = (a->interleaved ? 1 : a->n_pairs) * KERN_LANES;
     for (int64_t h = 0; h < a->n_heads; h++) {
         float *first = a->x + h * a->head_dim * KERN_LANES;

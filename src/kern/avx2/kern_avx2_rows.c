@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * kern_avx2_rows.c: the ways into and out of panels (gather, pool), and first_nonfinite.
  *
- * A panel is the transpose of 16 rows: 8 x 8 blocks are turned in registers. */
+ * A panel is the transpose of 16 rows: 8 x 8 blocks are turned in registers, after the rows became f32. */
+#include <string.h>
+
 #include "kern/avx2/kern_avx2.h"
+#include "kern/avx2/kern_avx2_decode.h"
 #include "kern/avx2/kern_avx2_math.h"
+#include "kern/ref/kern_ref.h"
 
 /* r[i][j] and r[j][i] change places. */
 VEC_INLINE void transpose8(__m256 r[8])
@@ -28,45 +32,40 @@ VEC_INLINE void transpose8(__m256 r[8])
 
 static const unsigned char *source_row(const kern_gather_source *s, int32_t lane, int64_t d)
 {
-    return (const unsigned char *)s->table + (size_t)s->index[lane] * (size_t)d * dtype_size(s->type);
+    return (const unsigned char *)s->table + (size_t)s->index[lane] * dtype_bytes(s->type, d);
 }
 
-/* Features f0 <= f < d one by one: what is left behind the blocks of eight. */
-static void gather_rest(const kern_gather_args *a, int32_t lane, int64_t f0)
+enum { GATHER_CHUNK = 256 }; /* features of a row that are f32 at a time; whole blocks */
+
+/* Features f0 <= f < f0 + n of a lane's sum over the sources; row, one: [GATHER_CHUNK]. */
+static void gather_row(const kern_gather_args *a, int32_t lane, int64_t f0, int64_t n, float *row, float *one)
 {
-    for (int64_t f = f0; f < a->d; f++) {
-        float sum = 0.0f;
-        for (int32_t s = 0; s < a->n_sources && lane < a->n_lanes; s++) {
-            const kern_gather_source *src = &a->sources[s];
-            float v;
-            dtype_to_f32(src->type, source_row(src, lane, a->d) + (size_t)f * dtype_size(src->type), 1, &v);
-            sum = s ? sum + v : v;
-        }
-        a->y[f * KERN_LANES + lane] = sum * a->scale;
+    if (lane >= a->n_lanes) memset(row, 0, (size_t)n * sizeof(float));
+    for (int32_t s = 0; s < a->n_sources && lane < a->n_lanes; s++) {
+        const kern_gather_source *src = &a->sources[s];
+        kern_avx2_to_f32(src->type, source_row(src, lane, a->d) + dtype_bytes(src->type, f0), n, s ? one : row);
+        for (int64_t i = 0; s && i < n; i += 8)
+            _mm256_store_ps(row + i, _mm256_add_ps(_mm256_load_ps(row + i), _mm256_load_ps(one + i)));
     }
 }
 
 void kern_avx2_gather(const kern_gather_args *a)
 {
-    const int64_t blocks = a->d / 8 * 8;
-    const __m256 scale = _mm256_set1_ps(a->scale); /* a product with 1 changes no bit */
+    _Alignas(32) float rows[8][GATHER_CHUNK], one[GATHER_CHUNK];
+    const __m256 scale = _mm256_set1_ps(a->scale);              /* a product with 1 changes no bit */
+    memset(rows, 0, sizeof(rows)), memset(one, 0, sizeof(one)); /* a last eight of features is read as a whole */
     for (int32_t lane0 = 0; lane0 < KERN_LANES; lane0 += 8) {
-        for (int64_t f = 0; f < blocks; f += 8) {
-            __m256 r[8];
-            for (int32_t i = 0; i < 8; i++) {
-                r[i] = _mm256_setzero_ps();
-                for (int32_t s = 0; s < a->n_sources && lane0 + i < a->n_lanes; s++) {
-                    const kern_gather_source *src = &a->sources[s];
-                    const __m256 v =
-                        vec_load(src->type, source_row(src, lane0 + i, a->d) + (size_t)f * dtype_size(src->type));
-                    r[i] = s ? _mm256_add_ps(r[i], v) : v;
-                }
+        for (int64_t f0 = 0; f0 < a->d; f0 += GATHER_CHUNK) {
+            const int64_t n = a->d - f0 < GATHER_CHUNK ? a->d - f0 : GATHER_CHUNK;
+            for (int32_t i = 0; i < 8; i++) gather_row(a, lane0 + i, f0, n, rows[i], one);
+            for (int64_t f = 0; f < n; f += 8) {
+                __m256 r[8];
+                for (int i = 0; i < 8; i++) r[i] = _mm256_load_ps(rows[i] + f);
+                transpose8(r);
+                for (int i = 0; i < 8 && f + i < n; i++)
+                    _mm256_store_ps(a->y + (f0 + f + i) * KERN_LANES + lane0, _mm256_mul_ps(r[i], scale));
             }
-            transpose8(r);
-            for (int i = 0; i < 8; i++)
-                _mm256_store_ps(a->y + (f + i) * KERN_LANES + lane0, _mm256_mul_ps(r[i], scale));
         }
-        for (int32_t i = 0; i < 8; i++) gather_rest(a, lane0 + i, blocks);
     }
 }
 
@@ -198,7 +197,8 @@ static size_t leading_finite(dtype type, const unsigned char *p, size_t bytes)
 int64_t kern_avx2_first_nonfinite(dtype type, const void *x, int64_t n)
 {
     const unsigned char *p = x;
-    const int64_t size = (int64_t)dtype_size(type);
+    if (dtype_is_block(type)) return kern_ref_first_nonfinite(type, x, n);
+    const int64_t size = (int64_t)dtype_block_bytes(type);
     for (int64_t i = (int64_t)leading_finite(type, p, (size_t)(n * size)) / size; i < n; i++) {
         float v;
         dtype_to_f32(type, p + i * size, 1, &v);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "kern/avx2/kern_avx2.h"
+#include "kern/avx2/kern_avx2_drive.h"
 
 #define TILE_INLINE static inline __attribute__((always_inline))
 
@@ -35,15 +36,6 @@ typedef struct tile16 {
 
 #define TILE16_EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5)
 #define TILE8_EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
-
-/* Weights come as long streams, one a row of the tile. The hardware alone follows them from DRAM at half the speed,
- * so a tile that reads new ones asks for what lies ahead: each row's line at `at`, every 16 steps `step` bytes on. */
-typedef struct tile_ahead {
-    const unsigned char *at; /* NULL: nothing */
-    int64_t row_bytes, step;
-} tile_ahead;
-
-enum { TILE_LINE_STEPS = 16 };
 
 /* Four steps a turn. Written out by hand gcc 12 mixes them and sends an accumulator through memory; this way it does
  * not. */

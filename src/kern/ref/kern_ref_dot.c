@@ -6,7 +6,7 @@
 
 void kern_ref_dot_rows(const kern_dot_rows_args *a)
 {
-    const size_t size = dtype_size(a->type);
+    const size_t size = dtype_block_bytes(a->type);
     for (int32_t j = 0; j < a->n_q; j++) {
         const float *q = a->q + j * a->q_stride;
         for (int64_t i = 0; i < a->n; i++) {

@@ -4,20 +4,23 @@
 #include <string.h>
 
 #include "kern/ref/kern_ref.h"
+#include "tensor/quant.h"
 
 void kern_ref_gather(const kern_gather_args *a)
 {
+    float sum[DTYPE_MAX_BLOCK], v[DTYPE_MAX_BLOCK];
     for (int32_t lane = 0; lane < KERN_LANES; lane++) {
-        for (int64_t f = 0; f < a->d; f++) {
-            float sum = 0.0f;
+        for (int64_t f0 = 0; f0 < a->d; f0 += DTYPE_MAX_BLOCK) {
+            const int64_t n = a->d - f0 < DTYPE_MAX_BLOCK ? a->d - f0 : DTYPE_MAX_BLOCK;
+            memset(sum, 0, sizeof(sum));
             for (int32_t s = 0; s < a->n_sources && lane < a->n_lanes; s++) {
                 const kern_gather_source *src = &a->sources[s];
-                size_t at = ((size_t)src->index[lane] * (size_t)a->d + (size_t)f) * dtype_size(src->type);
-                float v;
-                dtype_to_f32(src->type, (const unsigned char *)src->table + at, 1, &v);
-                sum = s ? sum + v : v;
+                const unsigned char *row =
+                    (const unsigned char *)src->table + (size_t)src->index[lane] * dtype_bytes(src->type, a->d);
+                dtype_to_f32(src->type, row + dtype_bytes(src->type, f0), (size_t)n, v);
+                for (int64_t i = 0; i < n; i++) sum[i] = s ? sum[i] + v[i] : v[i];
             }
-            a->y[f * KERN_LANES + lane] = sum * a->scale;
+            for (int64_t i = 0; i < n; i++) a->y[(f0 + i) * KERN_LANES + lane] = sum[i] * a->scale;
         }
     }
 }
@@ -65,9 +68,14 @@ void kern_ref_pool(const kern_pool_args *a)
 int64_t kern_ref_first_nonfinite(dtype type, const void *x, int64_t n)
 {
     const unsigned char *p = x;
+    const int64_t numbers = (int64_t)dtype_block_numbers(type);
+    if (dtype_is_block(type)) {
+        const int64_t block = quant_first_nonfinite(type, x, n / numbers);
+        return block < 0 ? -1 : block * numbers;
+    }
     for (int64_t i = 0; i < n; i++) {
         float v;
-        dtype_to_f32(type, p + (size_t)i * dtype_size(type), 1, &v);
+        dtype_to_f32(type, p + dtype_bytes(type, i), 1, &v);
         if (!isfinite(v)) return i;
     }
     return -1;

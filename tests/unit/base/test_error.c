@@ -171,6 +171,7 @@ static const struct {
     {LATH_ERR_IO, 9, "LATH_ERR_IO", "input/output error", 500, 7},
     {LATH_ERR_NETWORK, 10, "LATH_ERR_NETWORK", "network error", 502, 8},
     {LATH_ERR_INTERRUPTED, 11, "LATH_ERR_INTERRUPTED", "interrupted", 499, 130},
+    {LATH_ERR_KV_FULL, 12, "LATH_ERR_KV_FULL", "the context is full", 413, 5},
 };
 
 static void test_status_table(void **state)
@@ -185,8 +186,8 @@ static void test_status_table(void **state)
         assert_int_equal(lath_status_http(statuses[i].st), statuses[i].http);
         assert_int_equal(lath_status_exit_code(statuses[i].st), statuses[i].exit_code);
     }
-    static const int none[] = {-1, 12, 1000, INT32_MIN, INT32_MAX};
-    assert_int_equal(n, 12); /* and no row behind them */
+    static const int none[] = {-1, 13, 1000, INT32_MIN, INT32_MAX};
+    assert_int_equal(n, 13); /* and no row behind them */
     for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
         assert_string_equal(lath_status_name((lath_status)none[i]), "LATH_?");
         assert_int_equal(lath_status_exit_code((lath_status)none[i]), 1);

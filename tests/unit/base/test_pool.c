@@ -235,6 +235,68 @@ static void test_several_leaders(void **state)
     }
 }
 
+/* --------------------------------------------------------------------------------------------------------- stopping */
+
+typedef struct stopper {
+    int64_t asked, stop_at; /* calls; the one that says yes, -1: none */
+    pthread_t leader;
+    atomic_int run; /* tasks */
+} stopper;
+
+static bool ask(void *ctx)
+{
+    stopper *s = ctx;
+    if (!pthread_equal(s->leader, pthread_self())) abort();
+    return s->asked++ == s->stop_at;
+}
+
+static void short_task(void *ctx, int64_t task, int32_t worker)
+{
+    (void)task;
+    (void)worker;
+    atomic_fetch_add(&((stopper *)ctx)->run, 1);
+    rest(200);
+}
+
+/* The leader is asked before each of its tasks; after its yes no task begins, in this job or a later one of the region;
+ * the next region knows nothing of it. */
+static void test_stop(void **state)
+{
+    enum { TASKS = 64 };
+    (void)state;
+    for (int i = 0; i < N_SIZES; i++) {
+        pool *p = make(sizes[i]);
+        for (int64_t stop_at = -1; stop_at < 3; stop_at++) {
+            stopper s = {.stop_at = stop_at, .leader = pthread_self()};
+            pool_enter_until(p, ask, &s);
+            const bool whole = pool_run(p, short_task, &s, TASKS), again = pool_run(p, short_task, &s, TASKS);
+            pool_leave(p);
+            const int run = atomic_load(&s.run);
+            if (stop_at < 0) {
+                assert_true(whole && again);
+                assert_int_equal(run, 2 * TASKS);
+                assert_true(s.asked >= 2);
+            } else if (!whole || !again) { /* with many workers there may be too few tasks left for the leader */
+                assert_false(again);
+                assert_int_equal(s.asked, stop_at + 1);
+                assert_true(run < 2 * TASKS);
+                if (sizes[i] == 1) assert_int_equal(run, stop_at);
+            } else {
+                assert_true(sizes[i] > 1);
+            }
+        }
+        stopper at_once = {.stop_at = 0, .leader = pthread_self()};
+        pool_enter_until(p, ask, &at_once);
+        assert_false(pool_run(p, short_task, &at_once, 1));
+        pool_leave(p);
+        assert_int_equal(atomic_load(&at_once.run), 0);
+        pool_enter(p);
+        run_counted(p, 100, i);
+        pool_leave(p);
+        pool_destroy(p);
+    }
+}
+
 /* --------------------------------------------------------------------------------------------------------- lifetime */
 
 static void test_create_destroy(void **state)
@@ -364,6 +426,7 @@ int main(void)
         cmocka_unit_test(test_pause_in_region),
         cmocka_unit_test(test_sleep_costs_nothing),
         cmocka_unit_test(test_several_leaders),
+        cmocka_unit_test(test_stop),
         cmocka_unit_test(test_create_destroy),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_uneven),

@@ -87,7 +87,7 @@ static void test_tensors(void **state)
     assert_int_equal(gguf_alignment(g), 64);
     assert_int_equal(gguf_n_tensors(g), 3);
     const gguf_tensor *t = gguf_find(g, "t.Q5_1");
-    assert_int_equal(t->type, QUANT_Q5_1);
+    assert_int_equal(t->type, DTYPE_Q5_1);
     assert_int_equal(t->rank, 2);
     assert_int_equal(t->dim[0], 64);
     assert_int_equal(t->dim[1], 3);

@@ -140,7 +140,8 @@ static void test_table(void **state)
         assert_true(dtype_parse(rows[i].name, strlen(rows[i].name), &t));
         assert_int_equal(t, rows[i].type);
         assert_string_equal(dtype_name(t), rows[i].name);
-        assert_int_equal(dtype_size(t), rows[i].bytes);
+        assert_int_equal(dtype_block_bytes(t), rows[i].bytes);
+        assert_int_equal(dtype_block_numbers(t), 1);
         assert_int_equal(dtype_is_float(t), rows[i].is_float);
         assert_int_equal(dtype_is_weight(t), rows[i].is_weight);
     }
@@ -149,8 +150,10 @@ static void test_table(void **state)
     assert_false(dtype_parse("F32x", 4, &t));
     assert_false(dtype_parse("f32", 3, &t));
     assert_false(dtype_parse("", 0, &t));
-    assert_true(dtype_parse("F32x", 3, &t)); /* the length counts */
-    assert_int_equal(dtype_size(DTYPE_COUNT), 0);
+    assert_true(dtype_parse("F32x", 3, &t));  /* the length counts */
+    assert_false(dtype_parse("Q4_0", 4, &t)); /* not in safetensors files */
+    assert_int_equal(dtype_block_bytes(DTYPE_COUNT), 0);
+    assert_int_equal(dtype_block_numbers(DTYPE_COUNT), 1);
     assert_false(dtype_is_weight(DTYPE_COUNT));
     assert_string_equal(dtype_name(DTYPE_COUNT), "?");
 }

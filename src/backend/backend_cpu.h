@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * backend_cpu.h: the two op tables of the CPU, behind backend_cpu() and backend_cpu_rows(), and what they share.
+ *
+ *     backend_cpu.c       panels of 16 tokens (kern.h): whole texts, many tokens at a time
+ *     backend_cpu_rows.c  a token is a plain row of floats: single steps of generation, which wait for memory
+ *     backend_cpu_kv.c    keys and values that a sequence keeps, which both write and read
+ *
+ * A result's bits depend on the table, never on how many tokens there are: whoever makes a stream chooses by what it is for.
+ */
+#ifndef LATH_BACKEND_CPU_H
+#define LATH_BACKEND_CPU_H
+
+#include "backend/backend.h"
+
+/* An op's tasks on the stream's pool. LATH_ERR_INTERRUPTED: the region was stopped, what the op was to make is not there. */
+lath_status cpu_run(stream *s, pool_fn fn, void *ctx, int64_t n_tasks);
+/* The first use of a matrix reads all of it once: NaN and infinity are refused by name. */
+lath_status cpu_check_finite(stream *s, weight *w);
+/* The first row that op_gather reads and that is not finite, by name; else that their sum overflows. */
+lath_status cpu_nonfinite_row(const stream *s, const op_gather *a);
+/* Cosines and sines of token t, `step` floats apart. */
+void cpu_rope_row(const op_rope_table *a, int64_t t, float *cosine, float *sine, int64_t step);
+
+static inline int64_t cpu_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* Where panel 0 of a head's keys (or values, with `base` = kv->v) is; panels are head_dim * 16 floats apart. */
+static inline float *cpu_kv_head(const kv_layer *kv, float *base, int64_t head)
+{
+    return base + head * kv->n_slots * kv->head_dim;
+}
+
+/* kv_append for views whose tokens lie `lanes` to a panel: 16, or 1 where they are rows. */
+lath_status cpu_kv_append(stream *s, view k, view v, kv_layer *kv, int64_t at, int64_t lanes);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * session.h: one sequence of tokens through a language model, with what the model keeps of it. Two blocks, made at creation:
+ *     keys and values   | layer 0: k, v | layer 1: k, v | ...   (layers with a window keep their window and a chunk)
+ *     work              | activations | logits | scratch | arrays of a batch | the tokens themselves |
+ */
+#ifndef LATH_SESSION_H
+#define LATH_SESSION_H
+
+#include "engine/engine.h"
+
+struct lath_session {
+    const lath_model *model;
+    int32_t ctx, chunk; /* tokens that it may hold; tokens of a batch at most */
+    int32_t n;          /* tokens that it holds */
+    int32_t written;    /* positions that have been written since it was last empty */
+    int32_t rotation;   /* what is kept was turned by: arch_desc.rotation */
+    int32_t slack;      /* positions beyond its window that every layer keeps at least */
+    bool has_logits;    /* those of the last token are there */
+    stream whole, step; /* many tokens; one */
+    kv_layer *kv;       /* [n_layers] */
+    int32_t *ids;       /* [ctx] the tokens */
+    batch b;            /* of up to chunk tokens */
+    float *state, *last,
+        *logits; /* activations; hidden states of up to BACKEND_ROWS_MOST tokens; their logits, rows of vocab */
+    int64_t logits_stride;
+    int64_t last_row; /* of logits: the last token's */
+    void *kv_block, *work_block;
+    size_t kv_bytes, work_bytes;
+    const trace_sink *trace; /* NULL: nobody looks inside */
+    lath_session_stats stats;
+};
+
+/* Sees the logits [vocab] of token `at`. */
+typedef lath_status (*session_see)(void *ctx, int32_t at, const float *logits, lath_error *err);
+
+/* Appends n tokens; with `see`, whose calls come in order, the logits of each. What is kept is computed again where the model turns a sequence of the new
+ * length otherwise. When it fails the session is as before, or empty where a layer's window has been overwritten. */
+lath_status session_append(lath_session *s, const int32_t *ids, int32_t n, session_see see, void *ctx, lath_error *err);
+
+#endif

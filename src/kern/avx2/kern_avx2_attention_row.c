@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kern_avx2_attention_row.c: softmax(q k^T * scale) v of one token's queries (Vaswani et al. 2017, eq. 1) against keys and
+ * values in panels. A vector lane is a key:
+ *
+ *     scores   s[q][j] = sum_f k[f][j] q[f]                    f rising, one chain a key: no sum across lanes
+ *     values   part[q][f][lane % 8] += v[f][j] weight[q][j]    panel by panel, then its eight lanes are added
+ *
+ * Keys and values are read once for all heads that share them, from end to end, which is what counts: a long context comes from DRAM.
+ * Keys outside of begin .. end weigh exactly 0, whatever lies there. */
+#include <math.h>
+#include <string.h>
+
+#include "kern/avx2/kern_avx2.h"
+#include "kern/avx2/kern_avx2_math.h"
+
+enum { HEADS = KERN_ATTENTION_ROW_HEADS };
+
+/* What the parts of one call share. */
+typedef struct row_job {
+    const kern_attention_row_args *a;
+    int64_t panel0, n_panels; /* of the keys */
+    float *weight[HEADS];     /* [n_panels * 16] */
+    float *part[HEADS];       /* [head_dim][8] */
+} row_job;
+
+VEC_INLINE const float *panel_at(const kern_attention_row_args *a, const float *base, int64_t p)
+{
+    return base + (a->ring ? p % a->ring : p) * a->kv_stride;
+}
+
+/* Scores of one panel of keys for `n` heads, a constant. */
+VEC_INLINE void panel_scores(const row_job *j, const int n, const float *k, int64_t at)
+{
+    const kern_attention_row_args *a = j->a;
+    const float *q0 = a->q, *q1 = q0 + a->q_stride, *q2 = q1 + a->q_stride, *q3 = q2 + a->q_stride;
+    __m256 a0 = _mm256_setzero_ps(), b0 = a0, a1 = a0, b1 = a0, a2 = a0, b2 = a0, a3 = a0, b3 = a0;
+    for (int64_t f = 0; f < a->head_dim; f++, k += KERN_LANES) {
+        const __m256 ka = _mm256_load_ps(k), kb = _mm256_load_ps(k + 8);
+#define DO(i)                                           \
+    if (n > i) {                                        \
+        const __m256 e = _mm256_broadcast_ss(q##i + f); \
+        a##i = _mm256_fmadd_ps(ka, e, a##i);            \
+        b##i = _mm256_fmadd_ps(kb, e, b##i);            \
+    }
+        DO(0) DO(1) DO(2) DO(3)
+#undef DO
+    }
+#define DO(i) \
+    if (n > i) _mm256_store_ps(j->weight[i] + at, a##i), _mm256_store_ps(j->weight[i] + at + 8, b##i);
+    DO(0) DO(1) DO(2) DO(3)
+#undef DO
+}
+
+/* All bits of the lanes first <= i < end of eight. */
+VEC_INLINE __m256 lanes_between(int64_t first, int64_t end)
+{
+    const __m256i i = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m256i from = _mm256_set1_epi32((int32_t)(first < -1 ? -1 : first > 8 ? 8 : first));
+    const __m256i to = _mm256_set1_epi32((int32_t)(end < 0 ? 0 : end > 8 ? 8 : end));
+    return _mm256_castsi256_ps(_mm256_andnot_si256(_mm256_cmpgt_epi32(from, i), _mm256_cmpgt_epi32(to, i)));
+}
+
+/* One panel of values times its weights, added to the parts of `n` heads. `edge`: some keys of it are not seen; what lies
+ * there may be anything, NaN included, and is not read as a number. */
+VEC_INLINE void panel_values(const row_job *j, const int n, const bool edge, const float *v, int64_t at)
+{
+    const int64_t first = j->a->begin - j->panel0 * KERN_LANES - at, end = j->a->end - j->panel0 * KERN_LANES - at;
+    const __m256 seen_a = lanes_between(first, end), seen_b = lanes_between(first - 8, end - 8);
+#define DO(i)                                                                             \
+    const __m256 wa##i = n > i ? _mm256_load_ps(j->weight[i] + at) : _mm256_setzero_ps(), \
+                 wb##i = n > i ? _mm256_load_ps(j->weight[i] + at + 8) : _mm256_setzero_ps();
+    DO(0)
+    DO(1)
+    DO(2)
+    DO(3)
+#undef DO
+    float *p0 = j->part[0], *p1 = j->part[1], *p2 = j->part[2], *p3 = j->part[3];
+    for (int64_t f = 0; f < 8 * j->a->head_dim; f += 8, v += KERN_LANES) {
+        __m256 va = _mm256_load_ps(v), vb = _mm256_load_ps(v + 8);
+        if (edge) va = _mm256_and_ps(va, seen_a), vb = _mm256_and_ps(vb, seen_b);
+#define DO(i)  \
+    if (n > i) \
+        _mm256_store_ps(p##i + f, _mm256_fmadd_ps(vb, wb##i, _mm256_fmadd_ps(va, wa##i, _mm256_load_ps(p##i + f))));
+        DO(0) DO(1) DO(2) DO(3)
+#undef DO
+    }
+}
+
+#define FOR_HEADS(n)                                                                                         \
+    static void scores_of_##n(const row_job *j)                                                              \
+    {                                                                                                        \
+        for (int64_t p = 0; p < j->n_panels; p++)                                                            \
+            panel_scores(j, n, panel_at(j->a, j->a->k, j->panel0 + p), p *KERN_LANES);                       \
+    }                                                                                                        \
+    static void values_of_##n(const row_job *j)                                                              \
+    {                                                                                                        \
+        const int64_t last = j->n_panels - 1;                                                                \
+        panel_values(j, n, true, panel_at(j->a, j->a->v, j->panel0), 0);                                     \
+        for (int64_t p = 1; p < last; p++)                                                                   \
+            panel_values(j, n, false, panel_at(j->a, j->a->v, j->panel0 + p), p *KERN_LANES);                \
+        if (last > 0) panel_values(j, n, true, panel_at(j->a, j->a->v, j->panel0 + last), last *KERN_LANES); \
+    }
+FOR_HEADS(1)
+FOR_HEADS(2)
+FOR_HEADS(3)
+FOR_HEADS(4)
+static void (*const scores_of[])(const row_job *) = {NULL, scores_of_1, scores_of_2, scores_of_3, scores_of_4};
+static void (*const values_of[])(const row_job *) = {NULL, values_of_1, values_of_2, values_of_3, values_of_4};
+
+/* Scales and caps a head's scores. */
+static void cap_row(const row_job *j, float *w)
+{
+    const float by = j->a->scale / j->a->softcap;
+    for (int64_t i = 0; i < j->n_panels * KERN_LANES; i += 8)
+        _mm256_store_ps(w + i, vec_softcap(_mm256_load_ps(w + i), by, j->a->softcap));
+}
+
+/* Scores to weights: largest first, then exp and its sum, keys outside being 0. 1 / the sum. */
+static float softmax_row(const row_job *j, float *w)
+{
+    const kern_attention_row_args *a = j->a;
+    const int64_t first = a->begin - j->panel0 * KERN_LANES, end = a->end - j->panel0 * KERN_LANES;
+    const int64_t n = j->n_panels * KERN_LANES;
+    for (int64_t i = 0; i < first; i++) w[i] = -INFINITY;
+    for (int64_t i = end; i < n; i++) w[i] = -INFINITY;
+    __m256 top = _mm256_set1_ps(-INFINITY);
+    for (int64_t i = 0; i < n; i += 8) top = _mm256_max_ps(top, _mm256_load_ps(w + i));
+    float lane[8], largest = -INFINITY;
+    _mm256_storeu_ps(lane, top);
+    for (int i = 0; i < 8; i++) largest = lane[i] > largest ? lane[i] : largest;
+    const float scale = a->softcap != 0 ? 1.0f : a->scale;
+    const __m256 c2 = _mm256_set1_ps(scale * 1.44269504f), shift = _mm256_mul_ps(_mm256_set1_ps(largest), c2);
+    __m256d sum0 = _mm256_setzero_pd(), sum1 = sum0;
+    for (int64_t i = 0; i < n; i += 8) {
+        const __m256 e = vec_pow2_weight(_mm256_fmsub_ps(_mm256_load_ps(w + i), c2, shift));
+        _mm256_store_ps(w + i, e);
+        sum0 = _mm256_add_pd(sum0, _mm256_cvtps_pd(_mm256_castps256_ps128(e)));
+        sum1 = _mm256_add_pd(sum1, _mm256_cvtps_pd(_mm256_extractf128_ps(e, 1)));
+    }
+    double part[4];
+    _mm256_storeu_pd(part, _mm256_add_pd(sum0, sum1));
+    return (float)(1.0 / ((part[0] + part[1]) + (part[2] + part[3])));
+}
+
+/* The eight lanes of a feature: ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)). */
+VEC_INLINE float lanes_sum(const float *p)
+{
+    const __m256 v = _mm256_load_ps(p);
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+
+void kern_avx2_attention_row(const kern_attention_row_args *a)
+{
+    row_job j = {.a = a, .panel0 = a->begin / KERN_LANES};
+    j.n_panels = (a->end + KERN_LANES - 1) / KERN_LANES - j.panel0;
+    float *at = a->scratch, inverse[HEADS];
+    for (int32_t i = 0; i < HEADS; i++) {
+        j.weight[i] = at;
+        j.part[i] = at + j.n_panels * KERN_LANES;
+        at = j.part[i] + 8 * a->head_dim;
+    }
+    scores_of[a->n_q](&j);
+    for (int32_t i = 0; i < a->n_q; i++) {
+        if (a->softcap != 0) cap_row(&j, j.weight[i]);
+        inverse[i] = softmax_row(&j, j.weight[i]);
+        memset(j.part[i], 0, (size_t)(8 * a->head_dim) * sizeof(float));
+    }
+    values_of[a->n_q](&j);
+    for (int32_t i = 0; i < a->n_q; i++)
+        for (int64_t f = 0; f < a->head_dim; f++)
+            a->out[i * a->out_stride + f] = lanes_sum(j.part[i] + 8 * f) * inverse[i];
+}
