@@ -276,8 +276,10 @@ lath_status arch_gguf_compare(const arch_model *m, const arch_model *written, co
     const arch_dims *a = &m->dims, *b = &written->dims;
     const prenorm_model *x = m->weights, *y = written->weights;
     const size_t layers = (size_t)a->n_layers;
+    const nn_rope *rope = &x->ropes[PRENORM_FULL];
+    const bool is_dynamic = rope->trained && !rope->long_freq; /* see same_rope */
     const bool sizes = a->n_layers == b->n_layers && a->n_heads == b->n_heads && a->n_kv_heads == b->n_kv_heads &&
-                       a->vocab_size == b->vocab_size && a->max_positions == b->max_positions &&
+                       a->vocab_size == b->vocab_size && (a->max_positions == b->max_positions || is_dynamic) &&
                        a->d_model == b->d_model && a->d_ff == b->d_ff && a->head_dim == b->head_dim;
     const struct {
         bool same;
