@@ -212,6 +212,13 @@ static lath_status make_room(job *j, lath_error *err)
     return j->blocks && j->numbers ? LATH_OK : err_nomem(err, j->n_blocks + threads * j->n_numbers * sizeof(float));
 }
 
+/* The rows first .. first + n of the tensor have been read; what a head of the next wave wants of them is read again. */
+static void forget(const piece *p, int64_t first, int64_t n)
+{
+    const size_t bytes = p->t->bytes / (size_t)(p->rows ? p->rows : 1);
+    file_forget((const char *)p->t->data + (size_t)first * bytes, (size_t)n * bytes);
+}
+
 static lath_status write_piece(job *j, const piece *p, lath_error *err)
 {
     const int64_t rows = p->rows ? p->rows : 1, most = p->cols < WAVE_NUMBERS ? WAVE_NUMBERS / p->cols : 1;
@@ -227,9 +234,9 @@ static lath_status write_piece(job *j, const piece *p, lath_error *err)
                            p->file, p->t->name, dtype_name(p->type));
         TRY(gguf_write(j->w, j->blocks, (size_t)v.n * v.row_bytes, err));
         j->written += (uint64_t)v.n * v.row_bytes;
+        if (p->t) forget(p, v.first, v.n);
         TRY(tick(j, err));
     }
-    if (p->t) file_forget(p->t->data, p->t->bytes);
     return LATH_OK;
 }
 
