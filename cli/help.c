@@ -21,6 +21,7 @@ static const struct {
     {GROUP_TOKENIZE, "Tokens"},
     {GROUP_INFO, "What to show"},
     {GROUP_EMBED, "Embedding"},
+    {GROUP_QUANTIZE, "What to write"},
     {GROUP_GENERATE, "Generation"},
     {GROUP_PREDICT | GROUP_LOGITS, "What to show"},
     {GROUP_QUANTIZE, "The file"},
