@@ -26,8 +26,8 @@ typedef struct piece {
     dtype type;
     int64_t rows, cols;
     int32_t n_experts, expert; /* 0: none */
-    int64_t head_rows; /* rows of a head whose rotary pairs become neighbours; 0: rows stay */
-    float add;         /* to every number */
+    int64_t head_rows;         /* rows of a head whose rotary pairs become neighbours; 0: rows stay */
+    float add;                 /* to every number */
 } piece;
 
 typedef struct job {
@@ -110,8 +110,8 @@ static bool is_part(const char *name, const char *part)
 }
 
 /* An arch_tensor_fn. */
-static lath_status on_tensor(void *ctx, const arch_weight_row *row, const char *name, const tensor *t,
-                             int32_t expert, lath_error *err)
+static lath_status on_tensor(void *ctx, const arch_weight_row *row, const char *name, const tensor *t, int32_t expert,
+                             lath_error *err)
 {
     job *j = ctx;
     piece p = {.t = t, .file = weights_file_of(j->src.w, t), .expert = expert};
@@ -317,7 +317,8 @@ static lath_status check_keys(job *j, lath_error *err)
     lath_status st = arch_gguf_read(w, &j->mem, &g, err);
     if (st == LATH_OK) {
         const arch_desc *d = arch_find(g.model_type);
-        arch_model written = {.desc = d, .mem = &j->mem, .stored = g.stored, .weights = arena_zero(&j->mem, d->model_size)};
+        arch_model written = {
+            .desc = d, .mem = &j->mem, .stored = g.stored, .weights = arena_zero(&j->mem, d->model_size)};
         st = written.weights ? d->parse(&written, g.config, path, err) : err_nomem(err, d->model_size);
         if (st == LATH_OK) st = arch_gguf_compare(&j->m->arch, &written, j->config_name, err);
     }
