@@ -72,12 +72,13 @@ lath_status cmd_embed(options *o, lath_error *err)
     TRY_DONE(embed_job_open(&job, &s, &eo, &p, err));
     if (o->cache_import) TRY_DONE(lath_cache_import(job.embedder, o->cache_import, NULL, err));
     TRY_DONE(output_open(&out, o->output, err));
-    const vectors_shape shape = {eo.layer == LATH_LAYER_ALL, job.layers, job.dim / job.layers};
+    const vectors_shape shape = {eo.layer == LATH_LAYER_ALL, job.layers, job.dim / job.layers, 0};
     TRY_DONE(vectors_begin(&v, &out, choose_format(o, &out), shape, err));
     TRY_DONE(embed_all(&source, &job, &v, err));
     if (o->cache_export) TRY_DONE(lath_cache_export(job.embedder, o->cache_export, NULL, err));
     TRY_DONE(output_close(&out, err));
     embed_job_notes(&job);
+    setup_note_pooling(&s);
     say_speed(o, &job, &p);
 done:
     output_abort(&out);

@@ -375,6 +375,7 @@ static lath_status run_search(search_job *j, options *o, output *out, lath_error
     else
         TRY(print_lines(j, out, err));
     TRY(output_close(out, err));
+    setup_note_pooling(&j->s);
     say_speed(j);
     return LATH_OK;
 }

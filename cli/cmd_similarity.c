@@ -83,6 +83,7 @@ lath_status cmd_similarity(options *o, lath_error *err)
     TRY_DONE(o->json || o->jsonl ? print_json(&job, chunk.n, &out, err) : print_table(&job, &chunk, &out, err));
     TRY_DONE(output_close(&out, err));
     embed_job_notes(&job);
+    setup_note_pooling(&s);
 done:
     output_abort(&out);
     text_chunk_deinit(&chunk);

@@ -21,7 +21,10 @@ static const struct {
     {GROUP_TOKENIZE, "Tokens"},
     {GROUP_INFO, "What to show"},
     {GROUP_EMBED, "Embedding"},
-    {GROUP_TEXT, "Texts"},
+    {GROUP_GENERATE, "Generation"},
+    {GROUP_PREDICT | GROUP_LOGITS, "What to show"},
+    {GROUP_CONTEXT, "Context"},
+    {GROUP_TEXT | GROUP_PROMPT, "Texts"},
     {GROUP_JSON | GROUP_FORMAT | GROUP_OUTPUT, "Results"},
     {GROUP_COMMON | GROUP_HELP, "For every command"},
 };

@@ -26,6 +26,12 @@ static const option_choice option_devices[] = {
     {"auto", DEVICE_AUTO}, {"cpu", DEVICE_CPU}, {"gpu", DEVICE_GPU}, {NULL, 0}};
 static const option_choice option_index_types[] = {
     {"f32", LATH_INDEX_F32}, {"f16", LATH_INDEX_F16}, {"int8", LATH_INDEX_INT8}, {NULL, 0}};
+static const option_choice option_gguf_types[] = {
+    {"f32", LATH_GGUF_F32 + 1},   {"f16", LATH_GGUF_F16 + 1},
+    {"bf16", LATH_GGUF_BF16 + 1}, {"q8_0", LATH_GGUF_Q8_0 + 1},
+    {"q4_0", LATH_GGUF_Q4_0 + 1}, {"q4_k", LATH_GGUF_Q4_K + 1},
+    {"q6_k", LATH_GGUF_Q6_K + 1}, {NULL, 0},
+};
 static const option_choice option_isas[] = {
     {"auto", LATH_ISA_AUTO},
     {"ref", LATH_ISA_REF},
@@ -106,12 +112,16 @@ const char *command_near(const char *name)
     return best;
 }
 
-static const option_row *find_long(const char *name, size_t n)
+/* Commands may mean different things by one name: the row of `groups`, else one of another command, else NULL. */
+static const option_row *find_long(const char *name, size_t n, unsigned groups)
 {
+    const option_row *other = NULL;
     for (const option_row *r = option_rows; r->name; r++) {
-        if (strlen(r->name) == n && memcmp(r->name, name, n) == 0) return r;
+        if (strlen(r->name) != n || memcmp(r->name, name, n) != 0) continue;
+        if (r->group & groups) return r;
+        other = r;
     }
-    return NULL;
+    return other;
 }
 
 static const option_row *find_short(char c, unsigned groups)
@@ -173,6 +183,18 @@ static lath_status parse_int(const option_row *r, const char *s, int64_t *out, l
     return LATH_OK;
 }
 
+/* Not a number, and what is beyond min..max, are refused. */
+static lath_status parse_real(const option_row *r, const char *s, double *out, lath_error *err)
+{
+    char *end;
+    const double v = strtod(s, &end);
+    if (end == s || *end || !(v >= (double)r->min && v <= (double)r->max))
+        return err_set(err, LATH_ERR_USAGE, "--%s: \"%s\" is not a number from %lld to %lld", r->name, s,
+                       (long long)r->min, (long long)r->max);
+    *out = v;
+    return LATH_OK;
+}
+
 static lath_status parse_choice(const option_row *r, const char *s, int *out, lath_error *err)
 {
     char all[128] = "";
@@ -199,6 +221,12 @@ static lath_status set_option(options *o, const option_row *r, const char *value
     case OPTION_STR: *(const char **)field = value; return LATH_OK;
     case OPTION_LIST: return list_add(o, field, value, err);
     case OPTION_INT: return parse_int(r, value, field, err);
+    case OPTION_NUMBER:
+        ((option_number *)field)->given = true;
+        return parse_int(r, value, &((option_number *)field)->whole, err);
+    case OPTION_REAL:
+        ((option_number *)field)->given = true;
+        return parse_real(r, value, &((option_number *)field)->real, err);
     case OPTION_CHOICE: return parse_choice(r, value, field, err);
     }
     return LATH_OK;
@@ -227,13 +255,18 @@ static lath_status config_value(options *o, const option_row *r, const json_valu
         return v->u.boolean ? set_option(o, r, NULL, err) : LATH_OK;
     }
     const char *text = number;
+    const bool whole = r->kind == OPTION_INT || r->kind == OPTION_NUMBER || r->kind == OPTION_REAL;
     if (v->kind == JSON_STRING && strlen(v->u.string.data) == v->u.string.len)
         text = v->u.string.data;
-    else if (v->kind == JSON_INT && r->kind == OPTION_INT)
+    else if (v->kind == JSON_INT && whole)
         snprintf(number, sizeof(number), "%lld", (long long)v->u.integer);
+    else if (v->kind == JSON_REAL && r->kind == OPTION_REAL)
+        snprintf(number, sizeof(number), "%.17g", v->u.real);
     else
         return err_set(err, LATH_ERR_USAGE, "%s: line %u: \"%s\": want %s", path, v->line, r->name,
-                       r->kind == OPTION_INT ? "a whole number" : "a string");
+                       r->kind == OPTION_REAL ? "a number"
+                       : whole                ? "a whole number"
+                                              : "a string");
     st = set_option(o, r, text, err);
     return st == LATH_OK ? st : err_wrap(err, st, "%s: line %u", path, v->line);
 }
@@ -246,7 +279,7 @@ static lath_status read_config(options *o, const command_row *cmd, const char *p
     if (root->kind != JSON_OBJECT)
         return err_set(err, LATH_ERR_FORMAT, "%s: want a JSON object of option names and values", path);
     for (const json_value *v = root->u.items.first; v; v = v->next) {
-        const option_row *r = find_long(v->key, v->key_len);
+        const option_row *r = find_long(v->key, v->key_len, cmd->groups);
         if (!r || strcmp(r->name, "config") == 0 || strcmp(r->name, "help") == 0)
             return err_set(err, LATH_ERR_USAGE, "%s: line %u: \"%s\" is no option", path, v->line, v->key);
         if (r->group & cmd->groups) TRY(config_value(o, r, v, path, err));
@@ -283,6 +316,8 @@ static void wipe(options *o, const option_row *r)
     case OPTION_STR: *(const char **)field = NULL; break;
     case OPTION_LIST: ((string_list *)field)->n = 0; break;
     case OPTION_INT: *(int64_t *)field = 0; break;
+    case OPTION_NUMBER:
+    case OPTION_REAL: *(option_number *)field = (option_number){0}; break;
     }
 }
 
@@ -292,7 +327,7 @@ static lath_status settle_rivals(parser *p, const option_row *r, lath_error *err
         bool in_set = false;
         for (size_t i = 0; i < 3; i++) in_set |= rivals[s][i] && strcmp(rivals[s][i], r->name) == 0;
         for (size_t i = 0; in_set && i < 3 && rivals[s][i]; i++) {
-            const option_row *other = find_long(rivals[s][i], strlen(rivals[s][i]));
+            const option_row *other = find_long(rivals[s][i], strlen(rivals[s][i]), p->cmd->groups);
             if (other == r) continue;
             if (p->seen[other - option_rows])
                 return err_set(err, LATH_ERR_USAGE, "--%s: cannot be given with --%s", r->name, other->name);
@@ -331,7 +366,7 @@ static lath_status long_option(parser *p, const char *word, lath_error *err)
 {
     const char *name = word + 2, *equals = strchr(name, '=');
     const size_t n = equals ? (size_t)(equals - name) : strlen(name);
-    const option_row *r = find_long(name, n);
+    const option_row *r = find_long(name, n, p->cmd->groups);
     const char *value = NULL;
     char shown[64];
     snprintf(shown, sizeof(shown), "--%.*s", (int)(n < 56 ? n : 56), name);

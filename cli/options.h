@@ -25,7 +25,13 @@ enum option_group {
     GROUP_OUTPUT = 1 << 8,
     GROUP_COMMON = 1 << 9,
     GROUP_RERANK = 1 << 11,
-    GROUP_HELP = 1 << 10 /* --help of a command that takes no other option */
+    GROUP_HELP = 1 << 10,    /* --help of a command that takes no other option */
+    GROUP_PROMPT = 1 << 12,  /* a PROMPT: one text */
+    GROUP_CONTEXT = 1 << 13, /* a language model's session */
+    GROUP_LOGITS = 1 << 14,
+    GROUP_PREDICT = 1 << 15,
+    GROUP_GENERATE = 1 << 16,
+    GROUP_QUANTIZE = 1 << 20
 };
 
 typedef struct string_list {
@@ -37,19 +43,29 @@ typedef struct string_list {
 enum output_format { FORMAT_DEFAULT, FORMAT_JSONL, FORMAT_JSON, FORMAT_NPY, FORMAT_F32, FORMAT_TEXT };
 enum device { DEVICE_AUTO, DEVICE_CPU, DEVICE_GPU };
 
+/* A number for which 0 says something. */
+typedef struct option_number {
+    bool given;
+    int64_t whole; /* OPTION_NUMBER */
+    double real;   /* OPTION_REAL */
+} option_number;
+
 /* What the user asked for. Strings are NULL and numbers 0 when not given. */
 typedef struct options {
     arena arena;      /* lists, strings of --config */
     string_list args; /* what is no option */
     const char *model, *config, *field, *output, *corpus, *index, *rerank_model, *cache, *cache_import, *cache_export;
-    const char *prompt, *prompt_text, *layer, *corpus_prompt, *corpus_prompt_text, *pair, *label;
-    string_list files, queries, filters;
-    int64_t threads, dim, max_len, batch_tokens, top_k, rerank_top;
+    const char *prompt, *prompt_text, *layer, *corpus_prompt, *corpus_prompt_text, *pair, *label, *id_list, *system;
+    const char *model_name;
+    string_list files, queries, filters, stops;
+    int64_t threads, dim, max_len, batch_tokens, top_k, rerank_top, ctx, top, logprobs;
+    option_number max_new, temp, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty, seed;
     int pooling, isa, precision, index_type; /* of lath.h */
+    int gguf_type;                           /* of lath.h, plus 1 */
     int device, format;                      /* enum device, enum output_format */
     int verbose;
     bool quiet, help, lossy, json, jsonl, no_normalize, no_truncate, ids, tokens, offsets, no_special, decode,
-        keep_special, no_parse_special, tensors, raw;
+        keep_special, no_parse_special, tensors, raw, all_positions, chat;
 } options;
 
 typedef struct option_choice {
@@ -57,7 +73,16 @@ typedef struct option_choice {
     int value;
 } option_choice;
 
-enum option_kind { OPTION_FLAG, OPTION_COUNT, OPTION_STR, OPTION_LIST, OPTION_INT, OPTION_CHOICE };
+enum option_kind {
+    OPTION_FLAG,
+    OPTION_COUNT,
+    OPTION_STR,
+    OPTION_LIST,
+    OPTION_INT,
+    OPTION_NUMBER,
+    OPTION_REAL,
+    OPTION_CHOICE
+};
 
 typedef struct option_row {
     unsigned group;

@@ -17,6 +17,8 @@ void progress_init(progress *p, const char *what, bool quiet)
 {
     const double now = clock_now();
     *p = (progress){.what = what,
+                    .unit = "texts",
+                    .per_unit = 1,
                     .enabled = !quiet && isatty(STDERR_FILENO),
                     .begin = now,
                     .last = now + FIRST_SECONDS - EVERY_SECONDS,
@@ -32,15 +34,16 @@ void progress_chunk(progress *p, double from, double to)
 static void draw(progress *p, size_t done, double fraction, double now)
 {
     char bar[BAR_CELLS + 1], percent[16] = "";
+    done /= p->per_unit;
     const double rate = (double)done / (now - p->begin);
     if (fraction < 0) {
-        fprintf(stderr, "\r\033[K%s  %zu texts  %.0f texts/s", p->what, done, rate);
+        fprintf(stderr, "\r\033[K%s  %zu %s  %.0f %s/s", p->what, done, p->unit, rate, p->unit);
     } else {
         const int full = (int)(fraction * BAR_CELLS + 0.5);
         for (int i = 0; i < BAR_CELLS; i++) bar[i] = i < full ? '#' : '.';
         bar[BAR_CELLS] = 0;
         snprintf(percent, sizeof(percent), "%3.0f %%", fraction * 100);
-        fprintf(stderr, "\r\033[K%s  [%s] %s  %zu texts  %.0f texts/s", p->what, bar, percent, done, rate);
+        fprintf(stderr, "\r\033[K%s  [%s] %s  %zu %s  %.0f %s/s", p->what, bar, percent, done, p->unit, rate, p->unit);
     }
     fflush(stderr);
     p->shown = true;

@@ -11,10 +11,12 @@
 
 typedef struct progress {
     const char *what;   /* "embed" */
+    const char *unit;   /* of what is counted: "texts" */
+    size_t per_unit;    /* that are one of it: 1 */
     bool enabled;       /* stderr is a terminal and not -q */
     bool shown;         /* a bar stands on the line */
     double begin, last; /* seconds */
-    size_t done;        /* texts of finished chunks */
+    size_t done;        /* of finished chunks */
     size_t in_chunk;    /* of the chunk that is being worked on */
     double from, to;    /* fraction of the whole at the begin and end of this chunk; to < 0: unknown */
 } progress;

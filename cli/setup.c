@@ -67,6 +67,14 @@ lath_status setup_maybe_model(setup *s, const options *o, lath_error *err)
     return o->model ? setup_model(s, o, err) : open_runtime(s, o, err);
 }
 
+lath_status setup_path(setup *s, const options *o, lath_error *err)
+{
+    TRY(open_runtime(s, o, err));
+    TRY(model_path_find(o->model, &s->path, err));
+    signals_watch_path(buf_cstr(&s->path));
+    return LATH_OK;
+}
+
 lath_status setup_model_beside(setup *s, const setup *first, const char *name, lath_error *err)
 {
     *s = (setup){.o = first->o, .rt = first->rt, .beside = true};
@@ -108,6 +116,19 @@ void setup_embed_options(const options *o, lath_embed_options *out)
     out->max_tokens = (int32_t)o->max_len;
     out->no_truncate = o->no_truncate;
     out->batch_tokens = (int32_t)o->batch_tokens;
+}
+
+void setup_note_pooling(const setup *s)
+{
+    lath_model_info m = {.struct_size = sizeof(m)};
+    if (s->o->quiet || s->o->pooling != LATH_POOLING_AUTO) return;
+    if (lath_model_get_info(s->model, &m, NULL) != LATH_OK || m.declares_pooling) return;
+    fprintf(
+        stderr,
+        "lath: note: %s: %s%s, says nothing about embeddings: %s, as sentence-transformers does (--pooling chooses)\n",
+        m.path, strcmp(m.kind, "language model") == 0 ? "a language model, " : "",
+        m.class_name ? m.class_name : m.architecture,
+        m.pooling == LATH_POOLING_LAST ? "the last token's state is taken" : "the mean of the tokens' states is taken");
 }
 
 lath_status setup_layer(const options *o, int32_t *layer, lath_error *err)

@@ -24,6 +24,8 @@ typedef struct setup {
 lath_status setup_model(setup *s, const options *o, lath_error *err);
 /* Runtime, and the model where --model names one. */
 lath_status setup_maybe_model(setup *s, const options *o, lath_error *err);
+/* Runtime and the path of the model, which is not opened. */
+lath_status setup_path(setup *s, const options *o, lath_error *err);
 /* Another model, on the runtime of `first`. */
 lath_status setup_model_beside(setup *s, const setup *first, const char *name, lath_error *err);
 /* Runtime and the tokenizer alone: also of a folder without weights. */
@@ -48,6 +50,8 @@ typedef struct embed_job {
 
 /* The options of lath_embed that the command line asks for. */
 void setup_embed_options(const options *o, lath_embed_options *out);
+/* Says on stderr how vectors are pooled where the model's files do not, unless -q or --pooling. */
+void setup_note_pooling(const setup *s);
 /* --layer: LATH_LAYER_FINAL where it is not given. */
 lath_status setup_layer(const options *o, int32_t *layer, lath_error *err);
 /* With the cache that the options name. eo->progress is set to `p`, which must outlive the job. */

@@ -471,3 +471,46 @@ lath_status texts_all(text_source *s, text_chunk *c, lath_error *err)
     chunk_seal(c);
     return LATH_OK;
 }
+
+/* ------------------------------------------------------------------------------------------------------- whole files */
+
+/* What is not valid is named by line and byte of the line, as people see it. */
+static lath_status refuse_invalid(const text_source *s, const char *text, size_t at, lath_error *err)
+{
+    uint64_t line = 1;
+    size_t begin = 0;
+    for (size_t i = 0; i < at; i++) {
+        if (text[i] != '\n') continue;
+        line++;
+        begin = i + 1;
+    }
+    return err_set(err, LATH_ERR_INPUT, "%s: line %llu: not valid UTF-8 at byte %zu (--lossy replaces it)", s->name,
+                   (unsigned long long)line, at - begin + 1);
+}
+
+lath_status texts_whole(text_source *s, buf *out, lath_error *err)
+{
+    const char *text;
+    size_t len;
+    if (s->args) {
+        s->name = "argument";
+        text = s->args[0];
+        len = strlen(text);
+    } else {
+        TRY(open_next_file(s, err));
+        while (!s->ended) {
+            /* fill drops what is before pos: the mark, when it was found */
+            const lath_status st = fill(s, err);
+            if (st != LATH_OK) return st;
+        }
+        text = s->raw.data ? s->raw.data + s->pos : "";
+        len = s->raw.len - s->pos;
+    }
+    const size_t bad = utf8_first_invalid(text, len);
+    if (bad < len && !s->decoder.lossy) return refuse_invalid(s, text, bad, err);
+    if (bad < len)
+        utf8_append_lossy(out, text, len);
+    else
+        buf_append(out, text, len);
+    return buf_status(out, err);
+}

@@ -83,6 +83,8 @@ void text_chunk_init(text_chunk *c);
 void text_chunk_deinit(text_chunk *c);
 /* The next texts, at most `most`. c->n == 0 at the end. */
 lath_status texts_next(text_source *s, text_chunk *c, size_t most, lath_error *err);
+/* The first argument or file as one text, lines and all, appended to out; the byte order mark of a file is skipped. */
+lath_status texts_whole(text_source *s, buf *out, lath_error *err);
 /* All texts at once (few are expected: a matrix, queries). */
 lath_status texts_all(text_source *s, text_chunk *c, lath_error *err);
 /* Puts "FILE: line 7: " or "text 2: " in front of the message; i is an index into the chunk. */

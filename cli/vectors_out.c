@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vectors_out.c: see vectors_out.h. The header of an npy file holds the number of rows, which is known at the end: into
- * a file the header is written last, over room left for it; what cannot be patched (a pipe) is held in memory until the
- * end.
+ * vectors_out.c: see vectors_out.h. The header of an npy file holds the number of rows, which is often known at the end
+ * only: into a file the header is written last, over room left for it; what cannot be patched (a pipe) is held in memory
+ * until the end.
  */
 #include "vectors_out.h"
 
@@ -41,10 +41,10 @@ lath_status vectors_begin(vectors_out *v, output *out, enum vectors_format forma
     *v = (vectors_out){.out = out, .format = format, .shape = shape};
     if ((format == VECTORS_NPY || format == VECTORS_F32) && out->terminal)
         return err_set(err, LATH_ERR_USAGE,
-                       "--format: bytes are not shown on a terminal; write them to a file with -o");
+                       "standard output: bytes are not shown on a terminal; write them to a file with -o");
     if (format == VECTORS_JSON) buf_char(&out->b, '[');
     if (format == VECTORS_NPY) {
-        npy_header(head, 0, shape);
+        npy_header(head, shape.rows, shape);
         buf_append(&out->b, head, NPY_HEADER);
     }
     return buf_status(&out->b, err);
@@ -140,7 +140,7 @@ lath_status vectors_add(vectors_out *v, const float *row, const lath_embed_resul
     case VECTORS_PREVIEW: put_preview(b, v->n, row, v->shape, result, text); break;
     }
     v->n++;
-    if (v->format == VECTORS_NPY && !output_can_patch(v->out)) return buf_status(b, err);
+    if (v->format == VECTORS_NPY && !v->shape.rows && !output_can_patch(v->out)) return buf_status(b, err);
     return output_flush_full(v->out, err);
 }
 
@@ -149,7 +149,7 @@ lath_status vectors_end(vectors_out *v, lath_error *err)
     buf *b = &v->out->b;
     char head[NPY_HEADER];
     if (v->format == VECTORS_JSON) buf_str(b, "]\n");
-    if (v->format != VECTORS_NPY) return buf_status(b, err);
+    if (v->format != VECTORS_NPY || v->shape.rows) return buf_status(b, err);
     npy_header(head, v->n, v->shape);
     if (!output_can_patch(v->out)) {
         TRY(buf_status(b, err));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vectors_out.h: embeddings in the formats of `lath embed`.
+ * vectors_out.h: embeddings in the formats of `lath embed`; matrices of other numbers as npy.
  *   jsonl, json   {"index":0,"embedding":[...],"tokens":7,"truncated":false}; numbers read back as the same f32
  *                 of all layers: "layers":[[...],...] for "embedding"
  *   npy           NumPy format 1.0, '<f4', [n, d] or [n, layers, d], C order (numpy.lib.format)
@@ -21,6 +21,7 @@ typedef struct vectors_shape {
     bool all_layers;
     int32_t layers;
     int64_t d;
+    uint64_t rows; /* that will be written, where it is known; 0: not */
 } vectors_shape;
 
 typedef struct vectors_out {
@@ -32,7 +33,7 @@ typedef struct vectors_out {
 
 lath_status vectors_begin(vectors_out *v, output *out, enum vectors_format format, vectors_shape shape,
                           lath_error *err);
-/* One text's vector: row [layers, d]. `text` is used by the preview. */
+/* One text's vector: row [layers, d]. `result` is not used by npy, f32 and text, `text` by the preview only. */
 lath_status vectors_add(vectors_out *v, const float *row, const lath_embed_result *result, lath_text text,
                         lath_error *err);
 /* Ends the document; the output is the caller's to close. */

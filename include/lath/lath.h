@@ -106,7 +106,9 @@ LATH_API lath_status lath_model_open(lath_runtime *rt, const char *path, const l
 LATH_API void lath_model_close(lath_model *model); /* NULL is allowed */
 
 typedef enum lath_pooling {
-    LATH_POOLING_AUTO = 0, /* what 1_Pooling/config.json says; mean where the model has none */
+    LATH_POOLING_AUTO =
+        0, /* what 1_Pooling/config.json says; where there is none, what sentence-transformers takes: the last token of a causal
+                              language model (...ForCausalLM without modules.json), else the mean */
     LATH_POOLING_CLS = 1,
     LATH_POOLING_MEAN = 2,
     LATH_POOLING_LAST = 3,
@@ -145,6 +147,7 @@ typedef struct lath_model_info {
     const char *class_name;       /* as config.json's "architectures" names it, or NULL */
     int32_t n_labels;             /* of a cross-encoder; else 0 */
     const char *score_activation; /* of a cross-encoder, as the model declares it, or NULL */
+    int32_t declares_pooling;     /* 1: the model's files say how vectors are pooled; 0: `pooling` is a default */
 } lath_model_info;
 /* LATH_ERR_USAGE when info->struct_size is not one that this library knows. */
 LATH_API lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, lath_error *err);
@@ -332,6 +335,14 @@ typedef struct lath_token_logprob {
     double
         logprob; /* natural logarithm of the probability under the model's own logits: before penalties, bias, masks, temperature */
 } lath_token_logprob;
+
+/* The k most probable of n tokens by their logits, best first, of equal ones the lower id. top: [k], k <= n. Sums are in f64.
+ * LATH_ERR_FORMAT: a logit is NaN or +infinity. LATH_ERR_INPUT: all are -infinity. Any thread. */
+LATH_API lath_status lath_logits_top(const lath_runtime *rt, const float *logits, size_t n, size_t k,
+                                     lath_token_logprob *top, lath_error *err);
+/* The logprob of one of n tokens. Errors as lath_logits_top, and LATH_ERR_INPUT: no such id. Any thread. */
+LATH_API lath_status lath_logits_logprob(const lath_runtime *rt, const float *logits, size_t n, int32_t id,
+                                         double *logprob, lath_error *err);
 
 /* --------------------------------------------------------------------------------------------------------------- embedding */
 
@@ -531,6 +542,21 @@ typedef struct lath_session_options {
         sizeof(lath_session_options), 0 \
     }
 
+/* What a session of these options takes, without making one. */
+typedef struct lath_session_plan {
+    size_t struct_size; /* set it before the call */
+    int32_t ctx, most;  /* tokens that it may hold; the model's window */
+    uint64_t kv_bytes, work_bytes;
+    uint64_t token_bytes;      /* of keys and values that a token takes, in all layers */
+    uint64_t far_bytes;        /* that a token takes once those layers that have a window go on overwriting it */
+    int32_t n_windows, window; /* layers with a sliding window; the widest of them */
+    int32_t n_kv_heads, head_dim;
+    int32_t tied; /* 1: the output head is the matrix of the embeddings */
+} lath_session_plan;
+/* Errors as lath_session_create has them, and LATH_ERR_USAGE when out->struct_size is not one that this library knows. */
+LATH_API lath_status lath_session_get_plan(const lath_model *model, const lath_session_options *opts,
+                                           lath_session_plan *out, lath_error *err);
+
 /* LATH_ERR_UNSUPPORTED: the model has no output head, or looks both ways. LATH_ERR_NOMEM. */
 LATH_API lath_status lath_session_create(const lath_model *model, const lath_session_options *opts, lath_session **out,
                                          lath_error *err);
@@ -565,6 +591,58 @@ typedef struct lath_session_stats {
     double seconds_prefill, seconds_step; /* for all of them */
 } lath_session_stats;
 LATH_API lath_status lath_session_get_stats(const lath_session *s, lath_session_stats *out, lath_error *err);
+
+/* -------------------------------------------------------------------------------------------------------------- generation */
+
+typedef enum lath_finish {
+    LATH_FINISH_STOP = 0,  /* an end token, or a stop string */
+    LATH_FINISH_LENGTH = 1 /* max_tokens, or the session is full */
+} lath_finish;
+
+typedef struct lath_generate_options {
+    size_t struct_size;
+    int32_t max_tokens; /* tokens of the text; 0: none is wanted; -1: until it ends or the session is full */
+    const lath_sample_options *sample; /* NULL: the defaults */
+    const lath_text
+        *stop; /* [n_stop] strings that end the text and are not part of it, however tokens cut them; none empty */
+    size_t n_stop;
+    const int32_t *end_ids; /* [n_end_ids] tokens that end it besides those of the model's files */
+    size_t n_end_ids;
+    int32_t ignore_end; /* 1: no token ends it (to measure) */
+    int32_t n_logprobs; /* 0: none; K: with each token the K most probable ones and its own logprob */
+    int32_t
+        new_text; /* 1: the text stands alone, as an answer in a conversation; 0: it goes on from the prompt, its first space is kept */
+} lath_generate_options;
+#define LATH_GENERATE_OPTIONS_INIT                                         \
+    {                                                                      \
+        sizeof(lath_generate_options), -1, NULL, NULL, 0, NULL, 0, 0, 0, 0 \
+    }
+
+/* A step of generation. Pointers are borrowed during the call. */
+typedef struct lath_generated {
+    int32_t id;       /* the token; -1: none, the text that was held back at the end */
+    const char *text; /* what can be given out now, in whole characters: never a part of a stop string; may be empty */
+    size_t len;
+    double logprob;                /* of the token, when n_logprobs > 0 */
+    const lath_token_logprob *top; /* [n_top] */
+    size_t n_top;
+} lath_generated;
+/* A result other than 0 ends the generation with LATH_ERR_INTERRUPTED. */
+typedef int (*lath_generated_fn)(void *ctx, const lath_generated *g);
+
+typedef struct lath_generate_result {
+    size_t struct_size;
+    lath_finish finish;
+    size_t n_prompt, n_reused,
+        n_tokens; /* tokens of the prompt; those of them that the session had; tokens generated */
+    double seconds_prompt, seconds_tokens;
+} lath_generate_result;
+
+/* Makes the session hold the n >= 1 tokens of the prompt (lath_session_sync), then chooses tokens one by one as opts->sample says and tells fn of each.
+ * An end token is neither told nor kept. fn and result may be NULL. Afterwards the session holds prompt and text, the last token excepted, so that a
+ * conversation goes on at the cost of what is new. LATH_ERR_KV_FULL: the prompt is longer than the session; LATH_ERR_USAGE: an option out of range. */
+LATH_API lath_status lath_generate(lath_session *s, const int32_t *prompt, size_t n, const lath_generate_options *opts,
+                                   lath_generated_fn fn, void *ctx, lath_generate_result *result, lath_error *err);
 
 /* ----------------------------------------------------------------------------------------------------------------- vectors */
 
@@ -699,6 +777,53 @@ LATH_API lath_status lath_index_search_with(const lath_index *index, const float
 
 /* The index file's path when this address is in its map, else NULL. Async-signal-safe: for a SIGBUS handler. */
 LATH_API const char *lath_index_file_at(const lath_index *index, const void *address);
+
+/* --------------------------------------------------------------------------------------------------------------- quantise */
+
+/* What the matrices of a GGUF file are stored as. Vectors and norms are always f32. */
+typedef enum lath_gguf_type {
+    LATH_GGUF_F32 = 0,
+    LATH_GGUF_F16 = 1,
+    LATH_GGUF_BF16 = 2,
+    LATH_GGUF_Q8_0 = 3, /* blocks of 32 numbers of 8 bits */
+    LATH_GGUF_Q4_0 = 4, /* of 4 bits; the output matrix is Q6_K */
+    LATH_GGUF_Q4_K = 5, /* blocks of 256 numbers of 4 bits; the output matrix is Q6_K */
+    LATH_GGUF_Q6_K = 6
+} lath_gguf_type;
+
+typedef struct lath_quantize_options {
+    size_t struct_size;
+    lath_gguf_type type;
+    const char *name;          /* general.name; NULL: that of the directory */
+    lath_progress_fn progress; /* counts kilobytes of the file */
+    void *progress_ctx;
+} lath_quantize_options;
+#define LATH_QUANTIZE_OPTIONS_INIT                                     \
+    {                                                                  \
+        sizeof(lath_quantize_options), LATH_GGUF_F16, NULL, NULL, NULL \
+    }
+
+typedef struct lath_quantize_result {
+    size_t struct_size;       /* set it before the call */
+    const char *architecture; /* general.architecture; static */
+    uint64_t bytes;           /* of the file */
+    uint64_t source_bytes;    /* of the weights that went into it */
+    int32_t n_tensors;
+    int32_t n_other; /* matrices that are of another type, because their rows are no whole number of blocks */
+} lath_quantize_result;
+#define LATH_QUANTIZE_RESULT_INIT                      \
+    {                                                  \
+        sizeof(lath_quantize_result), NULL, 0, 0, 0, 0 \
+    }
+
+/* Writes the language model of a Hugging Face directory as a GGUF file, with tokenizer and chat template, as llama.cpp's converter would: names,
+ * keys, the order of rows that rotary pairs have there, norms of Gemma with their 1. `path` is whole or not there (a pipe takes the bytes as they
+ * come). Rows that are no whole number of blocks become Q5_0 for Q4_K, Q8_0 for Q6_K and F16 for blocks of 32; the log says which. One tensor is read
+ * and written at a time. The bytes do not depend on threads or instruction set. result may be NULL.
+ * LATH_ERR_NOT_FOUND, _FORMAT as lath_model_open, and for weights that are not finite or too large for the type; _UNSUPPORTED: a model or tokenizer that
+ * such a file cannot say, named; _IO: path cannot be written, the disk is full; _INTERRUPTED. */
+LATH_API lath_status lath_quantize(lath_runtime *rt, const char *dir, const char *path,
+                                   const lath_quantize_options *opts, lath_quantize_result *result, lath_error *err);
 
 #ifdef __cplusplus
 }

@@ -89,7 +89,6 @@ typedef struct arch_model arch_model;
 
 typedef struct arch_desc {
     const char *name;
-    bool causal;                 /* a decoder: its last token has seen the whole text */
     const char *const *prefixes; /* tried before each name, "" among them; NULL ends */
     /* Reads config.json (`name` leads messages) into m; unknown semantics are errors that name the field. */
     lath_status (*parse)(arch_model *m, const json_value *config, const char *name, lath_error *err);
@@ -105,6 +104,8 @@ typedef struct arch_desc {
     /* How many positions a token of the layer sees, itself included; 0: all before it. NULL: a forward without f->kv. LATH_ERR_UNSUPPORTED: the
      * model looks ahead, too. */
     lath_status (*window)(const arch_model *m, int32_t layer, int64_t *out, lath_error *err);
+    /* Which of several rotations all of a sequence takes by its length: what was kept under another one has to be computed again. NULL: there is one. */
+    int32_t (*rotation)(const arch_model *m, int64_t length);
 } arch_desc;
 
 /* What a language model makes of its last hidden state: logits = softcap(scale h W^T), softcap(x) = c tanh(x / c). */
@@ -150,6 +151,14 @@ lath_status arch_open(const arch_desc *d, const json_value *config, const char *
 /* Binds the output head of an open model, m->lm_head.w: the head's own matrix where the file has one, else, where it is tied, the embeddings.
  * LATH_ERR_UNSUPPORTED: the family has none. */
 lath_status arch_open_lm_head(arch_model *m, const arch_source *src, lath_error *err);
+
+/* Every tensor of an open model that its table names, once, with its name in a GGUF file: first those of no layer, then layer by layer, in the
+ * table's order. The matrix of the output head only where it is the head's own (after arch_open_lm_head). LATH_ERR_UNSUPPORTED: such files have no
+ * name for one. */
+typedef lath_status (*arch_tensor_fn)(void *ctx, const arch_weight_row *row, const char *gguf_name, const tensor *t,
+                                      lath_error *err);
+lath_status arch_each_tensor(const arch_model *m, const arch_source *src, arch_tensor_fn fn, void *ctx,
+                             lath_error *err);
 
 /* One matrix or vector by name with its shape checked: for modules outside an architecture's table (sentence-transformers Dense). */
 lath_status arch_bind_linear(const arch_source *src, const char *w_name, const char *bias_name, int64_t rows,

@@ -74,7 +74,7 @@ lath_status decoder_parse(arch_model *m, const json_value *c, const char *name, 
     d->n_kv_heads = (int32_t)kv;
     d->head_dim = head_dim;
     w->norm_kind = NORM_RMS;
-    w->eps = 1e-6;
+    if (w->eps == 0) w->eps = 1e-6;
     TRY(arch_read_eps(c, name, "rms_norm_eps", &w->eps, err));
     /* "hidden_act" is the older name of Gemma's. */
     const char *key = json_present(json_get(c, activation_key)) ? activation_key : "hidden_act";
@@ -84,7 +84,38 @@ lath_status decoder_parse(arch_model *m, const json_value *c, const char *name, 
     m->lm_head.scale = 1;
     w->bidirectional = !causal;
     w->reach = -1;
-    w->embed_scale = 1;
+    w->embed_scale = w->residual_scale = 1;
     w->attn_scale = 1 / sqrt((double)head_dim);
     return LATH_OK;
+}
+
+lath_status decoder_one_rope(arch_model *m, const json_value *c, const char *name, double theta, lath_error *err)
+{
+    prenorm_model *w = m->weights;
+    const arch_rope_spec spec = {
+        .theta_key = "rope_theta",
+        .scaled = true,
+        .theta = theta,
+        .head_dim = m->dims.head_dim,
+        .max_positions = m->dims.max_positions,
+    };
+    TRY(arch_rope_parse(c, name, &spec, m->mem, &w->ropes[PRENORM_FULL], err));
+    w->ropes[PRENORM_SLIDING] = w->ropes[PRENORM_FULL];
+    w->one_rope = true;
+    const int64_t longest = w->ropes[PRENORM_FULL].longest;
+    if (longest > m->dims.max_positions) m->dims.max_positions = (int32_t)longest;
+    return LATH_OK;
+}
+
+static bool from_layer(int64_t first, int32_t layer) { return layer >= first; }
+
+lath_status decoder_window(arch_model *m, const json_value *c, const char *name, bool in_use, int64_t first,
+                           lath_error *err)
+{
+    prenorm_model *w = m->weights;
+    int64_t window = 0;
+    if (in_use) TRY(json_get_int(c, "sliding_window", name, 1, INT32_MAX, &window, err));
+    /* The reference counts the token itself where it looks back only, and does not where it looks both ways. */
+    w->reach = window && w->bidirectional ? window : window - 1;
+    return prenorm_layer_kinds(m, c, name, from_layer, window ? first : INT32_MAX, err);
 }

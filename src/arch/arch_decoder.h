@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * arch_decoder.h: what Llama, Mistral, Qwen and Gemma name alike: the table of weights and the sizes. A family's file reads what is its own.
+ * arch_decoder.h: what Llama, Mistral, Qwen, Gemma and others name alike: the table of weights and the sizes. A family's file reads what is its own.
  */
 #ifndef LATH_ARCH_DECODER_H
 #define LATH_ARCH_DECODER_H
@@ -21,19 +21,25 @@ enum {
 enum { DECODER_N_ROWS = 24 };
 
 /* Sizes, activation and what else every family names alike, into m->dims, m->lm_head and m->weights. head_dim and n_kv_heads default to
- * d_model / n_heads and n_heads; m->lm_head.tied is what it is before. */
+ * d_model / n_heads and n_heads; m->lm_head.tied and eps (0: 1e-6) are what they are before. */
 lath_status decoder_parse(arch_model *m, const json_value *config, const char *name, const char *activation_key,
                           int64_t head_dim_default, lath_error *err);
+/* "sliding_window", where it is in use, of the layers that "layer_types" names, else of those from `first` on. */
+lath_status decoder_window(arch_model *m, const json_value *config, const char *name, bool in_use, int64_t first,
+                           lath_error *err);
+/* One rotation for all layers; `theta`: its base where the configuration has none. */
+lath_status decoder_one_rope(arch_model *m, const json_value *config, const char *name, double theta, lath_error *err);
 /* The parts of an arch_desc. */
 extern const arch_weight_row decoder_rows[];
 extern const char *const decoder_prefixes[];
 
-#define DECODER_DESC(type, parse_function)                                                                  \
-    {                                                                                                       \
-        .name = (type), .prefixes = decoder_prefixes, .parse = (parse_function), .rows = decoder_rows,      \
-        .n_rows = DECODER_N_ROWS, .model_size = sizeof(prenorm_model), .layer_size = sizeof(prenorm_layer), \
-        .finish = prenorm_finish, .state_floats = prenorm_state_floats, .forward = prenorm_forward,         \
-        .window = prenorm_window                                                                            \
+#define DECODER_DESC_OF(type, parse_function, table, n)                                                          \
+    {                                                                                                            \
+        .name = (type), .prefixes = decoder_prefixes, .parse = (parse_function), .rows = (table), .n_rows = (n), \
+        .model_size = sizeof(prenorm_model), .layer_size = sizeof(prenorm_layer), .finish = prenorm_finish,      \
+        .state_floats = prenorm_state_floats, .forward = prenorm_forward, .window = prenorm_window,              \
+        .rotation = prenorm_rotation                                                                             \
     }
+#define DECODER_DESC(type, parse_function) DECODER_DESC_OF(type, parse_function, decoder_rows, DECODER_N_ROWS)
 
 #endif

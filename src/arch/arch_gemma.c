@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * arch_gemma.c: Gemma 3 text models (Gemma Team 2025), EmbeddingGemma among them, which looks both ways: norms before and behind each block, of
- * 1 + weight; embeddings times sqrt(d_model); queries and keys normed head by head; most layers slide, and turn by angles of their own.
+ * arch_gemma.c: Gemma 2 (Gemma Team 2024) and Gemma 3 text models (Gemma Team 2025), EmbeddingGemma among them, which looks both ways: norms before
+ * and behind each block, of 1 + weight; embeddings times sqrt(d_model). In Gemma 2 every other layer slides, and scores and logits are capped; in
+ * Gemma 3 queries and keys are normed head by head instead, most layers slide, and those turn by angles of their own.
  */
 #include <math.h>
 
@@ -10,10 +11,10 @@
 /* Every `pattern`-th layer sees everything. */
 static bool pattern_slides(int64_t pattern, int32_t layer) { return (layer + 1) % pattern != 0; }
 
-static lath_status parse_layers(arch_model *m, const json_value *c, const char *name, lath_error *err)
+/* Window and kinds of layers, where the configuration has no pattern of its own with that one. */
+static lath_status parse_layers(arch_model *m, const json_value *c, const char *name, int64_t pattern, lath_error *err)
 {
     prenorm_model *w = m->weights;
-    int64_t pattern = 6;
     bool both_ways = false;
     int64_t window = 4096; /* as the reference's default */
     TRY(json_get_bool(c, "use_bidirectional_attention", name, &both_ways, err));
@@ -38,19 +39,23 @@ static lath_status parse_ropes(arch_model *m, const json_value *c, const char *n
     return LATH_OK;
 }
 
-/* A cap on logits; 0 where there is none. */
-static lath_status parse_cap(const json_value *c, const char *name, const char *key, float *out, lath_error *err)
+/* A cap on scores or logits: 0, none, where it is null. */
+static lath_status parse_cap(const json_value *c, const char *name, const char *key, double usual, float *out,
+                             lath_error *err)
 {
-    double cap = 0;
-    *out = 0;
-    if (!json_present(json_get(c, key))) return LATH_OK;
+    const json_value *v = json_get(c, key);
+    double cap = usual;
+    *out = v ? 0 : (float)usual;
+    if (!json_present(v)) return LATH_OK;
     TRY(json_get_real(c, key, name, &cap, err));
     if (!(cap >= 1e-3 && cap <= 1e6)) return err_set(err, LATH_ERR_FORMAT, "%s: %s is out of range", name, key);
     *out = (float)cap;
     return LATH_OK;
 }
 
-static lath_status parse_gemma3(arch_model *m, const json_value *c, const char *name, lath_error *err)
+/* What both have; caps where the configuration says nothing about them. */
+static lath_status parse_gemma(arch_model *m, const json_value *c, const char *name, double attn_cap, double final_cap,
+                               lath_error *err)
 {
     prenorm_model *w = m->weights;
     double query_scalar = 256;
@@ -59,17 +64,33 @@ static lath_status parse_gemma3(arch_model *m, const json_value *c, const char *
     TRY(json_get_real(c, "query_pre_attn_scalar", name, &query_scalar, err));
     if (!(query_scalar >= 1e-6 && query_scalar <= 1e12)) /* else nothing of the scores, or infinities */
         return err_set(err, LATH_ERR_FORMAT, "%s: query_pre_attn_scalar is out of range", name);
-    if (json_present(json_get(c, "attn_logit_softcapping")))
-        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: attn_logit_softcapping is not supported", name);
-    TRY(parse_cap(c, name, "final_logit_softcapping", &m->lm_head.softcap, err));
-    m->has = DECODER_POST_NORMS | DECODER_QK_NORM;
+    TRY(parse_cap(c, name, "attn_logit_softcapping", attn_cap, &w->attn_softcap, err));
+    TRY(parse_cap(c, name, "final_logit_softcapping", final_cap, &m->lm_head.softcap, err));
+    m->has = DECODER_POST_NORMS;
     TRY(arch_read_flag(m, c, name, "attention_bias", false, DECODER_QKV_BIAS | DECODER_O_BIAS, err));
     w->norm_offset = 1;
     w->embed_scale = (float)sqrt((double)m->dims.d_model);
     w->attn_scale = 1 / sqrt(query_scalar);
-    TRY(parse_layers(m, c, name, err));
+    return LATH_OK;
+}
+
+static lath_status parse_gemma2(arch_model *m, const json_value *c, const char *name, lath_error *err)
+{
+    TRY(parse_gemma(m, c, name, 50, 30, err));
+    TRY(parse_layers(m, c, name, 2, err));
+    return decoder_one_rope(m, c, name, 1e4, err);
+}
+
+static lath_status parse_gemma3(arch_model *m, const json_value *c, const char *name, lath_error *err)
+{
+    TRY(parse_gemma(m, c, name, 0, 0, err));
+    if (((prenorm_model *)m->weights)->attn_softcap != 0) /* which the reference reads and does not apply */
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: attn_logit_softcapping is not supported for Gemma 3", name);
+    m->has |= DECODER_QK_NORM;
+    TRY(parse_layers(m, c, name, 6, err));
     return parse_ropes(m, c, name, err);
 }
 
-extern const arch_desc arch_gemma3_text;
+extern const arch_desc arch_gemma2, arch_gemma3_text;
+const arch_desc arch_gemma2 = DECODER_DESC("gemma2", parse_gemma2);
 const arch_desc arch_gemma3_text = DECODER_DESC("gemma3_text", parse_gemma3);

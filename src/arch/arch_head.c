@@ -30,6 +30,7 @@ static const head_row rows[] = {
     {"xlm-roberta", KERN_POOL_FIRST, "classifier.dense", KERN_FN_TANH, NULL, "classifier.out_proj", true, true},
     {"camembert", KERN_POOL_FIRST, "classifier.dense", KERN_FN_TANH, NULL, "classifier.out_proj", true, true},
     {"data2vec-text", KERN_POOL_FIRST, "classifier.dense", KERN_FN_TANH, NULL, "classifier.out_proj", true, true},
+    {"jina_embeddings_v3", KERN_POOL_FIRST, "classifier.dense", KERN_FN_TANH, NULL, "classifier.out_proj", true, true},
     {"electra", KERN_POOL_FIRST, "classifier.dense", KERN_FN_GELU, NULL, "classifier.out_proj", true, true},
     {"mpnet", KERN_POOL_FIRST, "classifier.dense", KERN_FN_TANH, NULL, "classifier.out_proj", true, true},
     {"distilbert", KERN_POOL_FIRST, "pre_classifier", KERN_FN_RELU, NULL, "classifier", true, true},

@@ -3,39 +3,7 @@
  * arch_llama.c: Llama (Touvron et al. 2023), Mistral (Jiang et al. 2023: every layer slides), Qwen2 and Qwen3 (biases on queries, keys and
  * values; norms of their heads instead), Qwen3-Embedding among them. What differs is which biases, norms and windows there are.
  */
-#include <string.h>
-
 #include "arch/arch_decoder.h"
-
-static bool from_layer(int64_t first, int32_t layer) { return layer >= first; }
-
-/* "sliding_window" where it is in use; 0: none. */
-static lath_status parse_window(arch_model *m, const json_value *c, const char *name, bool in_use, int64_t first,
-                                lath_error *err)
-{
-    prenorm_model *w = m->weights;
-    int64_t window = 0;
-    if (in_use) TRY(json_get_int(c, "sliding_window", name, 1, INT32_MAX, &window, err));
-    /* The reference counts the token itself where it looks back only, and does not where it looks both ways. */
-    w->reach = window && w->bidirectional ? window : window - 1;
-    return prenorm_layer_kinds(m, c, name, from_layer, window ? first : INT32_MAX, err);
-}
-
-static lath_status parse_rope(arch_model *m, const json_value *c, const char *name, lath_error *err)
-{
-    prenorm_model *w = m->weights;
-    const arch_rope_spec spec = {
-        .theta_key = "rope_theta",
-        .scaled = true,
-        .theta = 10000,
-        .head_dim = m->dims.head_dim,
-        .max_positions = m->dims.max_positions,
-    };
-    TRY(arch_rope_parse(c, name, &spec, m->mem, &w->ropes[PRENORM_FULL], err));
-    w->ropes[PRENORM_SLIDING] = w->ropes[PRENORM_FULL];
-    w->one_rope = true;
-    return LATH_OK;
-}
 
 static lath_status parse_llama(arch_model *m, const json_value *c, const char *name, lath_error *err)
 {
@@ -43,16 +11,16 @@ static lath_status parse_llama(arch_model *m, const json_value *c, const char *n
     m->has = DECODER_PRE_ONLY;
     TRY(arch_read_flag(m, c, name, "attention_bias", false, DECODER_QKV_BIAS | DECODER_O_BIAS, err));
     TRY(arch_read_flag(m, c, name, "mlp_bias", false, DECODER_MLP_BIAS, err));
-    TRY(parse_window(m, c, name, false, 0, err));
-    return parse_rope(m, c, name, err);
+    TRY(decoder_window(m, c, name, false, 0, err));
+    return decoder_one_rope(m, c, name, 1e4, err);
 }
 
 static lath_status parse_mistral(arch_model *m, const json_value *c, const char *name, lath_error *err)
 {
     TRY(decoder_parse(m, c, name, "hidden_act", 0, err));
     m->has = DECODER_PRE_ONLY;
-    TRY(parse_window(m, c, name, true, 0, err));
-    return parse_rope(m, c, name, err);
+    TRY(decoder_window(m, c, name, true, 0, err));
+    return decoder_one_rope(m, c, name, 1e4, err);
 }
 
 static lath_status parse_qwen(arch_model *m, const json_value *c, const char *name, int64_t head_dim, lath_error *err)
@@ -62,8 +30,8 @@ static lath_status parse_qwen(arch_model *m, const json_value *c, const char *na
     TRY(decoder_parse(m, c, name, "hidden_act", head_dim, err));
     TRY(json_get_bool(c, "use_sliding_window", name, &slides, err));
     TRY(json_get_int(c, "max_window_layers", name, 0, 1024, &first, err));
-    TRY(parse_window(m, c, name, slides, first, err));
-    return parse_rope(m, c, name, err);
+    TRY(decoder_window(m, c, name, slides, first, err));
+    return decoder_one_rope(m, c, name, 1e4, err);
 }
 
 static lath_status parse_qwen2(arch_model *m, const json_value *c, const char *name, lath_error *err)

@@ -96,7 +96,7 @@ static lath_status parse(arch_model *m, const json_value *c, const char *name, l
     TRY(parse_sizes(m, c, name, err));
     TRY(parse_flags(m, c, name, err));
     w->norm_kind = NORM_LAYER;
-    w->embed_scale = 1;
+    w->embed_scale = w->residual_scale = 1;
     w->bidirectional = true;
     w->eps = 1e-5;
     TRY(arch_read_activation(m, c, name, "hidden_activation", "gelu", &w->fn, err));

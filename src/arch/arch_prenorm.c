@@ -3,7 +3,7 @@
  * arch_prenorm.c: the forward of pre-norm blocks (Radford et al. 2019, Touvron et al. 2023, Warner et al. 2024):
  *
  *     x = [norm] scale embed[id]
- *     x += [norm] Attention(norm(x));  x += [norm] FFN(norm(x))      each layer; norms in brackets: some families
+ *     x += [scale] [norm] Attention(norm(x));  x += [scale] [norm] FFN(norm(x))      each layer; in brackets: some families
  *     out = norm(x)
  *
  * The sum that updates x and the norm that reads it next run as one pass, so a layer begins with its input normed already. Where the embeddings are
@@ -76,6 +76,7 @@ static lath_status finish_layer(const arch_model *m, prenorm_layer *l, lath_erro
     l->attn.n_kv_heads = m->dims.n_kv_heads;
     l->attn.head_dim = m->dims.head_dim;
     l->attn.scale = (float)w->attn_scale;
+    l->attn.softcap = w->attn_softcap;
     return LATH_OK;
 }
 
@@ -160,11 +161,15 @@ static lath_status make_state(const arch_model *m, const fwd *f, float *memory, 
     return prepare_kinds(w, f, wide + wide_floats(m, ops, n_tok), s);
 }
 
-/* x += [post] delta, h = norm(x). */
-static lath_status add_block(const fwd *f, const op_norm *post, const op_norm *norm, trace_point point, int32_t layer,
-                             const prenorm_state *s)
+/* x += [scale] [post] delta, h = norm(x). */
+static lath_status add_block(const prenorm_model *w, const fwd *f, const op_norm *post, const op_norm *norm,
+                             trace_point point, int32_t layer, const prenorm_state *s)
 {
     if (post->gamma.data) TRY(nn_norm(f, s->delta, NULL, post, s->delta));
+    if (w->residual_scale != 1) {
+        const op_map scale = {KERN_FN_NONE, w->residual_scale, 1, s->delta, s->delta};
+        TRY(f->s->ops->map(f->s, &scale));
+    }
     TRY(trace_emit(f, point, layer, s->delta));
     return nn_add_norm(f, s->x, s->delta, norm, s->h);
 }
@@ -175,11 +180,12 @@ static lath_status block(prenorm_model *w, prenorm_layer *l, const op_norm *next
 {
     nn_attention_args a = s->kinds[w->kinds[i]];
     a.kv = f->kv ? &f->kv[i] : NULL;
+    if (w->unturned && w->unturned[i]) a.rope = NULL;
     TRY(nn_attention(f, &l->attn, &a, in, s->qkv, s->ctx, s->delta));
-    TRY(add_block(f, &l->attn_post_norm, &l->ffn_norm, TRACE_ATTN_OUT, i, s));
+    TRY(add_block(w, f, &l->attn_post_norm, &l->ffn_norm, TRACE_ATTN_OUT, i, s));
     TRY(trace_emit(f, TRACE_ATTN_NORM, i, s->h));
     TRY(ffn_forward(&w->ffn.base, f, i, s->h, s->hidden, s->delta));
-    TRY(add_block(f, &l->ffn_post_norm, next, TRACE_FFN_OUT, i, s));
+    TRY(add_block(w, f, &l->ffn_post_norm, next, TRACE_FFN_OUT, i, s));
     return trace_emit(f, TRACE_RESIDUAL, i, s->x);
 }
 
@@ -190,6 +196,12 @@ lath_status prenorm_window(const arch_model *m, int32_t layer, int64_t *out, lat
         return err_set(err, LATH_ERR_UNSUPPORTED, "a %s model that looks both ways does not generate", m->desc->name);
     *out = w->kinds[layer] == PRENORM_SLIDING ? w->reach + 1 : 0;
     return LATH_OK;
+}
+
+int32_t prenorm_rotation(const arch_model *m, int64_t length)
+{
+    const nn_rope *r = &((const prenorm_model *)m->weights)->ropes[PRENORM_FULL];
+    return r->long_freq && length > r->trained;
 }
 
 lath_status prenorm_forward(arch_model *m, const fwd *f, float *state, view *out)

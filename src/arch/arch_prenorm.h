@@ -27,11 +27,14 @@ typedef struct prenorm_model {
     op_norm_kind norm_kind;
     double eps;
     float embed_scale, norm_offset; /* norms are of offset + weight */
+    float residual_scale;           /* of what a block adds; 1: none */
     double attn_scale;
+    float attn_softcap; /* of the scaled scores; 0: none */
     kern_fn fn;
     bool bidirectional;
     int64_t reach;  /* tokens that a token of a sliding layer sees behind it (and before it, where bidirectional) */
     uint8_t *kinds; /* [n_layers] */
+    bool *unturned; /* [n_layers] layers without rotation; NULL: all have it */
     bool uses[PRENORM_N_KINDS];     /* some layer is of this kind */
     nn_rope ropes[PRENORM_N_KINDS]; /* by kind of layer */
     bool one_rope;                  /* both kinds turn by the same angles: those of PRENORM_FULL */
@@ -45,6 +48,7 @@ lath_status prenorm_layer_kinds(arch_model *m, const json_value *config, const c
 /* The parts of an arch_desc. */
 lath_status prenorm_finish(arch_model *m, lath_error *err);
 size_t prenorm_state_floats(const arch_model *m, const backend_ops *ops, int64_t n_tok);
+int32_t prenorm_rotation(const arch_model *m, int64_t length);
 lath_status prenorm_window(const arch_model *m, int32_t layer, int64_t *out, lath_error *err);
 lath_status prenorm_forward(arch_model *m, const fwd *f, float *state, view *out);
 

@@ -2,7 +2,8 @@
  *
  * arch_rope.c: frequencies of rotary embeddings (Su et al. 2021) and what stretches them to longer texts: linear (Chen et al. 2023), llama3
  * (Llama 3.1: long wavelengths are stretched, short ones stay, those between are blended), yarn (Peng et al. 2023, eq. 22 to 24: a ramp over
- * the dimensions, and a factor on cos and sin). Arithmetic runs in double and is rounded once; the base's powers are rounded as the reference
+ * the dimensions, and a factor on cos and sin), longrope (Ding et al. 2024: a factor for each frequency, of two sets, and one on cos and sin),
+ * dynamic (a base that grows with the text). Arithmetic runs in double and is rounded once; the base's powers are rounded as the reference
  * rounds them (an f32 exponent), because an angle of thousands of radians shows the difference.
  */
 #include "arch/arch_rope.h"
@@ -61,7 +62,7 @@ lath_status arch_rope_init(arena *mem, double theta, int64_t n_pairs, nn_rope *o
     float *inv = arena_array(mem, (size_t)n_pairs, sizeof(float));
     if (!inv) return err_nomem(err, (size_t)n_pairs * sizeof(float));
     nn_rope_frequencies(theta, n_pairs, inv);
-    *out = (nn_rope){.inv_freq = inv, .n_pairs = n_pairs, .scale = 1.0f};
+    *out = (nn_rope){.inv_freq = inv, .n_pairs = n_pairs, .scale = 1.0f, .theta = theta};
     return LATH_OK;
 }
 
@@ -69,8 +70,10 @@ lath_status arch_rope_check(const nn_rope *r, const char *name, lath_error *err)
 {
     static const float most_positions = 1 << 30;
     bool good = isfinite(r->scale) && r->scale > 0;
-    for (int64_t i = 0; good && i < r->n_pairs; i++)
+    for (int64_t i = 0; good && i < r->n_pairs; i++) {
         good = r->inv_freq[i] > 0 && isfinite(r->inv_freq[i] * most_positions);
+        if (r->long_freq) good = good && r->long_freq[i] > 0 && isfinite(r->long_freq[i] * most_positions);
+    }
     if (good) return LATH_OK;
     return err_set(err, LATH_ERR_FORMAT, "%s: the base or the scaling of its rotary embeddings is out of range", name);
 }
@@ -115,20 +118,21 @@ static lath_status scale_llama3(const rope_source *s, const json_value *c, const
     return LATH_OK;
 }
 
-/* Each frequency divided by a number of its own. */
-static lath_status scale_factors(const rope_source *s, const char *name, nn_rope *r, lath_error *err)
+/* freq[i] /= the i-th number of a list that has to be there. */
+static lath_status divide_by(const rope_source *s, const char *key, const char *name, int64_t n, float *freq,
+                             lath_error *err)
 {
-    const json_value *list = json_get(s->params, "factors");
-    if (!list || list->kind != JSON_ARRAY || list->u.items.count != (size_t)r->n_pairs)
-        return err_set(err, LATH_ERR_FORMAT, "%s: rope type \"factors\": want %lld numbers", name,
-                       (long long)r->n_pairs);
+    const json_value *list = json_get(s->params, key);
+    bool good = json_present(list) && list->kind == JSON_ARRAY && list->u.items.count == (size_t)n;
     int64_t i = 0;
-    for (const json_value *v = list->u.items.first; v; v = v->next, i++) {
-        if (v->kind != JSON_REAL || !(v->u.real > 0))
-            return err_set(err, LATH_ERR_FORMAT, "%s: rope type \"factors\": want numbers over 0", name);
-        r->inv_freq[i] /= (float)v->u.real;
+    for (const json_value *v = good ? list->u.items.first : NULL; v && good; v = v->next, i++) {
+        const double factor = v->kind == JSON_INT ? (double)v->u.integer : v->kind == JSON_REAL ? v->u.real : 0;
+        good = factor > 0 && factor < 1e30;
+        if (good) freq[i] /= (float)factor;
     }
-    return LATH_OK;
+    if (good) return LATH_OK;
+    return err_set(err, LATH_ERR_FORMAT, "%s: rope type \"%s\": want \"%s\", an array of %lld numbers over 0", name,
+                   s->type, key, (long long)n);
 }
 
 /* The dimension whose wavelength makes `turns` turns over the original length. */
@@ -172,17 +176,61 @@ static lath_status scale_yarn(const rope_source *s, const json_value *c, const c
         attention = mscale != 0 && mscale_all != 0 ? yarn_magnitude(factor, mscale) / yarn_magnitude(factor, mscale_all)
                                                    : yarn_magnitude(factor, 1);
     r->scale = (float)attention;
+    r->longest = (int64_t)fmin(length * factor, 1 << 30);
     return LATH_OK;
 }
 
-static lath_status scale(const rope_source *s, const json_value *c, const char *name, int64_t most, nn_rope *r,
-                         lath_error *err)
+/* The base depends on the text where that is longer than the model knows. */
+static lath_status scale_dynamic(const rope_source *s, const char *name, int64_t most, nn_rope *r, lath_error *err)
 {
-    if (strcmp(s->type, "default") == 0 || strcmp(s->type, "dynamic") == 0) return LATH_OK;
+    double factor;
+    TRY(want_positive(s, "factor", name, &factor, err));
+    if (!(factor >= 1 && factor <= 1e6))
+        return err_set(err, LATH_ERR_FORMAT, "%s: rope type \"dynamic\": factor %g is out of range", name, factor);
+    if (r->n_pairs < 2)
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: rope type \"dynamic\": heads with one pair are not supported",
+                       name);
+    r->trained = most;
+    r->theta = s->theta;
+    r->stretch = factor;
+    r->longest = (int64_t)fmin((double)most * factor, 1 << 30);
+    return LATH_OK;
+}
+
+static lath_status scale_longrope(const rope_source *s, const json_value *c, const char *name, int64_t most, arena *mem,
+                                  nn_rope *r, lath_error *err)
+{
+    double length, factor = 0, attention = 0;
+    TRY(original_length(s, c, name, 0, &length, err));
+    if (length < 2)
+        return err_set(err, LATH_ERR_FORMAT,
+                       "%s: rope type \"%s\": want \"original_max_position_embeddings\", 2 or more", name, s->type);
+    factor = (double)most / length;
+    TRY(json_get_real(s->params, "factor", name, &factor, err));
+    TRY(json_get_real(s->params, "attention_factor", name, &attention, err));
+    const size_t bytes = (size_t)r->n_pairs * sizeof(float);
+    r->long_freq = arena_array(mem, (size_t)r->n_pairs, sizeof(float));
+    if (!r->long_freq) return err_nomem(err, bytes);
+    memcpy(r->long_freq, r->inv_freq, bytes);
+    TRY(divide_by(s, "short_factor", name, r->n_pairs, r->inv_freq, err));
+    TRY(divide_by(s, "long_factor", name, r->n_pairs, r->long_freq, err));
+    r->trained = (int64_t)length;
+    if (attention <= 0) attention = factor <= 1 ? 1 : sqrt(1 + log(factor) / log(length));
+    r->scale = (float)attention;
+    return LATH_OK;
+}
+
+static lath_status scale(const rope_source *s, const json_value *c, const char *name, int64_t most, arena *mem,
+                         nn_rope *r, lath_error *err)
+{
+    if (strcmp(s->type, "default") == 0) return LATH_OK;
     if (strcmp(s->type, "linear") == 0) return scale_linear(s, name, r, err);
+    if (strcmp(s->type, "dynamic") == 0) return scale_dynamic(s, name, most, r, err);
     if (strcmp(s->type, "ntk") == 0) return scale_ntk(s, name, r, err);
-    if (strcmp(s->type, "factors") == 0) return scale_factors(s, name, r, err);
+    if (strcmp(s->type, "factors") == 0) return divide_by(s, "factors", name, r->n_pairs, r->inv_freq, err);
     if (strcmp(s->type, "llama3") == 0) return scale_llama3(s, c, name, most, r, err);
+    if (strcmp(s->type, "longrope") == 0 || strcmp(s->type, "su") == 0)
+        return scale_longrope(s, c, name, most, mem, r, err);
     if (strcmp(s->type, "yarn") == 0) return scale_yarn(s, c, name, most, r, err);
     return err_set(err, LATH_ERR_UNSUPPORTED, "%s: rope type \"%.60s\" is not supported", name, s->type);
 }
@@ -199,7 +247,7 @@ lath_status arch_rope_parse(const json_value *config, const char *name, const ar
         return err_set(err, LATH_ERR_FORMAT, "%s: partial_rotary_factor leaves nothing of a head of %lld", name,
                        (long long)spec->head_dim);
     TRY(arch_rope_init(mem, s.theta, pairs, out, err));
-    TRY(scale(&s, config, name, spec->max_positions, out, err));
+    TRY(scale(&s, config, name, spec->max_positions, mem, out, err));
     return arch_rope_check(out, name, err);
 }
 
@@ -210,4 +258,13 @@ lath_status arch_rope_parse_whole(const json_value *config, const char *name, co
     if (2 * out->n_pairs == spec->head_dim) return LATH_OK;
     return err_set(err, LATH_ERR_UNSUPPORTED, "%s: heads of %lld features of which %lld turn are not supported", name,
                    (long long)spec->head_dim, (long long)(2 * out->n_pairs));
+}
+
+const json_value *arch_rope_scaling(const json_value *config, const char *layer_type, const char **type)
+{
+    const arch_rope_spec spec = {.layer_type = layer_type, .theta_key = "rope_theta", .scaled = true};
+    rope_source s;
+    if (find_source(config, "", &spec, &s, NULL) != LATH_OK) s = (rope_source){.type = "default"};
+    *type = s.type;
+    return s.params;
 }

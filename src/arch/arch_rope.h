@@ -19,7 +19,8 @@ typedef struct arch_rope_spec {
     int64_t max_positions; /* "max_position_embeddings" */
 } arch_rope_spec;
 
-/* Types: default, linear, ntk (of "new" models), llama3, yarn; factors, an array of what each frequency is divided by (of GGUF files); dynamic, which is the default up to max_positions. Another one is LATH_ERR_UNSUPPORTED and named.
+/* Types: default, linear, dynamic, ntk (of "new" models), llama3, yarn, longrope ("su" in older files); factors, an array of what each frequency is
+ * divided by (of GGUF files). Another one is LATH_ERR_UNSUPPORTED and named.
  * The numbers are kept in `mem`. */
 lath_status arch_rope_parse(const json_value *config, const char *name, const arch_rope_spec *spec, arena *mem,
                             nn_rope *out, lath_error *err);
@@ -27,6 +28,10 @@ lath_status arch_rope_parse(const json_value *config, const char *name, const ar
 /* The same for families whose whole heads turn: LATH_ERR_UNSUPPORTED where only a part of them does. */
 lath_status arch_rope_parse_whole(const json_value *config, const char *name, const arch_rope_spec *spec, arena *mem,
                                   nn_rope *out, lath_error *err);
+
+/* The object that says how frequencies are scaled, of the layers that `layer_type` names; NULL: there is none. *type: "default" where it does not
+ * say. */
+const json_value *arch_rope_scaling(const json_value *config, const char *layer_type, const char **type);
 
 /* n_pairs frequencies theta^(-2 i / (2 n_pairs)) (Su et al. 2021, 3.2.2), unscaled. */
 lath_status arch_rope_init(arena *mem, double theta, int64_t n_pairs, nn_rope *out, lath_error *err);

@@ -13,7 +13,7 @@
 
 #include "backend/backend.h"
 
-/* Every op's tasks; LATH_ERR_INTERRUPTED: the region was stopped. */
+/* An op's tasks on the stream's pool. LATH_ERR_INTERRUPTED: the region was stopped, what the op was to make is not there. */
 lath_status cpu_run(stream *s, pool_fn fn, void *ctx, int64_t n_tasks);
 /* The first use of a matrix reads all of it once: NaN and infinity are refused by name. */
 lath_status cpu_check_finite(stream *s, weight *w);

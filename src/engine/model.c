@@ -34,10 +34,20 @@ static lath_status check_quantized(const json_value *config, const char *path, l
     return LATH_OK;
 }
 
+/* The reference would add them to the weights: without them it is another model. */
+static lath_status check_adapters(lath_model *m, lath_error *err)
+{
+    const char *path = file_join_in(&m->mem, m->st.encoder_dir, "adapter_config.json");
+    if (!path) return err_nomem(err, strlen(m->st.encoder_dir));
+    if (!file_exists(path)) return LATH_OK;
+    return err_set(err, LATH_ERR_UNSUPPORTED, "%s: adapters are not supported (merge them into the weights)", path);
+}
+
 static lath_status open_arch(lath_model *m, const lath_model_options *opts, model_config *c, lath_error *err)
 {
     const char *path, *type = NULL;
     json_value *config;
+    TRY(check_adapters(m, err));
     path = file_join_in(&m->mem, m->st.encoder_dir, "config.json");
     if (!path) return err_nomem(err, strlen(m->st.encoder_dir));
     TRY(json_load(&m->mem, path, NULL, &config, err));
@@ -49,10 +59,9 @@ static lath_status open_arch(lath_model *m, const lath_model_options *opts, mode
         buf names;
         buf_init(&names, &m->rt->alloc, 4096);
         arch_names(&names);
-        lath_status st = err_set(err, LATH_ERR_UNSUPPORTED, "%s: model_type \"%.60s\" is not supported (there is: %s)",
-                                 path, type, buf_cstr(&names));
+        log_line(&m->rt->log, LATH_LOG_ERROR, "%s: model_type \"%.60s\"; there is: %s", path, type, buf_cstr(&names));
         buf_deinit(&names);
-        return st;
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: model_type \"%.60s\" is not supported", path, type);
     }
     TRY(check_quantized(config, path, err));
     *c = (model_config){.json = config, .path = path, .type = type};

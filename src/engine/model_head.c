@@ -57,6 +57,17 @@ static lath_status open_lm_head(lath_model *m, const model_config *c, lath_error
     return st == LATH_ERR_NOMEM ? st : LATH_OK;
 }
 
+/* A language model whose files say nothing about embeddings: the reference takes its last token, which alone has seen all of the text, unless
+ * every token does. */
+static lath_status default_pooling(lath_model *m, const model_config *c, lath_error *err)
+{
+    bool causal = true;
+    if (m->st.has_modules || !arch_class_generates(m->class_name)) return LATH_OK;
+    TRY(json_get_bool(c->json, "is_causal", c->path, &causal, err));
+    if (causal) m->st.modes[0] = KERN_POOL_LAST;
+    return LATH_OK;
+}
+
 lath_status model_open_head(lath_model *m, const model_config *c, lath_error *err)
 {
     const char *name;
@@ -66,6 +77,7 @@ lath_status model_open_head(lath_model *m, const model_config *c, lath_error *er
         m->class_name = arena_strdup(&m->mem, name, strlen(name));
         if (!m->class_name) return err_nomem(err, strlen(name));
     }
+    TRY(default_pooling(m, c, err));
     TRY(st_sends_types(&m->mem, m->st.encoder_dir, c->type, &m->sends_types, err));
     TRY(st_config_activation(c->json, c->path, &m->st, err));
     err_clear(&m->head_error);

@@ -100,7 +100,7 @@ static lath_status open_gguf(lath_model *m, const gguf *g, lath_error *err)
 lath_status model_open_turns(lath_model *m, const model_config *c, lath_error *err)
 {
     const gguf *g = weights_gguf(m->sources[0]);
-    if (!m->arch.desc->causal) return LATH_OK;
+    if (!m->arch.desc->window) return LATH_OK; /* no language model */
     TRY(g ? open_gguf(m, g, err) : open_dir(m, c, err));
     if (m->inference.eos_token_id >= 0) add_end(m, m->inference.eos_token_id);
     return LATH_OK;

@@ -14,6 +14,8 @@
 #include <float.h>
 #include <math.h>
 
+#include "engine/logprobs.h"
+
 enum { BLOCK = 64, LANES = 16, BEST_FEW = 256 };
 
 /* ------------------------------------------------------------------------------------------------------------ options */
@@ -385,19 +387,7 @@ lath_status sampler_pick(sampler *s, const float *logits, const uint32_t *mask, 
 lath_status sampler_top_logprobs(sampler *s, const float *logits, size_t k, lath_token_logprob *top,
                                  lath_token_logprob *chosen, lath_error *err)
 {
-    TRY(take_logits(s, logits, false, NULL, err));
-    const double log_total = log(weigh_all(s, 1));
-    if (chosen) chosen->logprob = (double)s->v[chosen->id] - s->largest - log_total;
-    if (k == 0) return LATH_OK;
-    size_t n = gather_best(s, k);
-    rank_sort(s->keys, n);
-    for (size_t i = 0; i < n; i++) {
-        const int32_t id = rank_id(s->keys[i]);
-        top[i] = (lath_token_logprob){id, (double)s->v[id] - s->largest - log_total};
-    }
-    /* Fewer than k are finite: the others follow by id. */
-    for (int32_t id = 0; n < k; id++) {
-        if (s->v[id] == -INFINITY) top[n++] = (lath_token_logprob){id, -INFINITY};
-    }
-    return LATH_OK;
+    const size_t n = (size_t)s->n_vocab;
+    if (chosen) TRY(logprobs_of(s->kern, logits, n, chosen->id, &chosen->logprob, err));
+    return logprobs_top(s->kern, logits, n, k, top, err);
 }

@@ -126,23 +126,31 @@ static lath_status make_work(lath_session *s, lath_error *err)
     return LATH_OK;
 }
 
-lath_status lath_session_create(const lath_model *model, const lath_session_options *opts, lath_session **out,
-                                lath_error *err)
+/* A session without memory, for these options. */
+static lath_status begin_session(const lath_model *m, const lath_session_options *opts, lath_session *s,
+                                 lath_error *err)
 {
     static const lath_session_options defaults = LATH_SESSION_OPTIONS_INIT;
     int32_t ctx = 0;
-    err_clear(err);
-    if (!model || !out) return err_set(err, LATH_ERR_USAGE, "lath_session_create: an argument is missing");
-    TRY(check_options(model, opts ? opts : &defaults, &ctx, err));
-    lath_session *s = alloc_zero(&model->rt->alloc, sizeof(*s));
-    if (!s) return err_nomem(err, sizeof(*s));
-    s->model = model;
-    s->ctx = ctx;
-    s->chunk = ctx < CHUNK ? ctx : CHUNK;
-    s->whole = (stream){.ops = model->rt->ops, .pool = model->rt->pool, .kern = &model->rt->kern};
+    TRY(check_options(m, opts ? opts : &defaults, &ctx, err));
+    *s = (lath_session){.model = m, .ctx = ctx, .chunk = ctx < CHUNK ? ctx : CHUNK};
+    s->whole = (stream){.ops = m->rt->ops, .pool = m->rt->pool, .kern = &m->rt->kern};
     s->step = s->whole;
     s->step.ops = backend_cpu_rows();
-    s->step.integer = model->integer;
+    s->step.integer = m->integer;
+    return LATH_OK;
+}
+
+lath_status lath_session_create(const lath_model *model, const lath_session_options *opts, lath_session **out,
+                                lath_error *err)
+{
+    lath_session begun;
+    err_clear(err);
+    if (!model || !out) return err_set(err, LATH_ERR_USAGE, "lath_session_create: an argument is missing");
+    TRY(begin_session(model, opts, &begun, err));
+    lath_session *s = alloc_zero(&model->rt->alloc, sizeof(*s));
+    if (!s) return err_nomem(err, sizeof(*s));
+    *s = begun;
     lath_status st = make_kv(s, err);
     if (st == LATH_OK) st = make_work(s, err);
     if (st != LATH_OK)
@@ -150,6 +158,51 @@ lath_status lath_session_create(const lath_model *model, const lath_session_opti
     else
         *out = s;
     return st;
+}
+
+/* Bytes of a token's keys and values, in all layers and in those that see all. */
+static lath_status plan_layers(const lath_session *s, lath_session_plan *out, lath_error *err)
+{
+    const arch_model *a = &s->model->arch;
+    const uint64_t layer = 2 * (uint64_t)a->dims.n_kv_heads * (uint64_t)a->dims.head_dim * sizeof(float);
+    for (int32_t i = 0; i < a->dims.n_layers; i++) {
+        int64_t window = 0;
+        TRY(a->desc->window(a, i, &window, err));
+        out->token_bytes += layer;
+        if (!window) out->far_bytes += layer;
+        if (!window) continue;
+        out->n_windows++;
+        if (window > out->window) out->window = window < INT32_MAX ? (int32_t)window : INT32_MAX;
+    }
+    return LATH_OK;
+}
+
+lath_status lath_session_get_plan(const lath_model *model, const lath_session_options *opts, lath_session_plan *out,
+                                  lath_error *err)
+{
+    lath_session s;
+    size_t parts[N_PARTS];
+    err_clear(err);
+    if (!model || !out || out->struct_size != sizeof(*out))
+        return err_set(err, LATH_ERR_USAGE, "lath_session_get_plan: %s",
+                       model && out ? "a struct of another version" : "an argument is missing");
+    TRY(begin_session(model, opts, &s, err));
+    const arch_model *a = &model->arch;
+    lath_status st = plan_kv(&s, err);
+    if (st == LATH_OK) st = plan_work(&s, parts, err);
+    alloc_release(&model->rt->alloc, s.kv, (size_t)a->dims.n_layers * sizeof(*s.kv));
+    if (st != LATH_OK) return st;
+    *out = (lath_session_plan){
+        .struct_size = sizeof(*out),
+        .ctx = s.ctx,
+        .most = a->dims.max_positions,
+        .kv_bytes = s.kv_bytes,
+        .work_bytes = s.work_bytes,
+        .n_kv_heads = a->dims.n_kv_heads,
+        .head_dim = (int32_t)a->dims.head_dim,
+        .tied = a->lm_head.w == (const weight *)(const void *)((const char *)a->weights + a->desc->rows[0].offset),
+    };
+    return plan_layers(&s, out, err);
 }
 
 void lath_session_destroy(lath_session *s)
@@ -183,19 +236,14 @@ static void fill_batch(lath_session *s, const int32_t *ids, int32_t n)
 /* Logits of n tokens of hidden from `first` on, as a step computes them whatever the rest ran on: the numbers of a position are the same whoever asks. */
 static lath_status head(lath_session *s, stream *on, view hidden, int64_t first, int64_t n)
 {
-    const arch_lm_head *h = &s->model->arch.lm_head;
+    const fwd f = {.s = &s->step};
     const backend_ops *ops = s->step.ops;
     const view x = ops->make_view(s->last, n, hidden.d),
                y = ops->make_view(s->logits, n, s->model->arch.dims.vocab_size);
     for (int64_t i = 0; i < n; i++) TRY(on->ops->read_rows(on, hidden, first + i, 1, s->last + i * x.stride));
-    const op_linear part = {.w = h->w, .fn = KERN_FN_NONE, .y = y};
-    TRY(ops->linear(&s->step, x, &part, 1));
     s->logits_stride = y.stride;
     s->last_row = n - 1;
-    const op_map scale = {KERN_FN_NONE, h->scale, 1, y, y};
-    if (h->softcap == 0) return h->scale == 1 ? LATH_OK : ops->map(&s->step, &scale);
-    const op_map cap = {KERN_FN_TANH, h->scale / h->softcap, h->softcap, y, y};
-    return ops->map(&s->step, &cap);
+    return arch_lm_head_forward(&s->model->arch.lm_head, &f, x, y);
 }
 
 static lath_status all_logits(lath_session *s, stream *on, view hidden, session_see see, void *ctx, lath_error *err)
@@ -233,41 +281,57 @@ static lath_status check_ids(const lath_session *s, const int32_t *ids, int32_t 
     return LATH_OK;
 }
 
+static int32_t rotation_of(const lath_session *s, int32_t length)
+{
+    const arch_desc *d = s->model->arch.desc;
+    return d->rotation ? d->rotation(&s->model->arch, length) : 0;
+}
+
+/* Runs s->ids up to `end`; `see` is for those from `first` on. */
+static lath_status run_to(lath_session *s, stream *on, int32_t first, int32_t end, session_see see, void *ctx,
+                          lath_error *err)
+{
+    s->b.length = end;
+    while (s->n < end) {
+        const int32_t stop = s->n < first ? first : end, take = stop - s->n < s->chunk ? stop - s->n : s->chunk;
+        TRY(run_chunk(s, on, s->ids + s->n, take, s->n + take == end, s->n < first ? NULL : see, ctx, err));
+        s->n += take;
+    }
+    if (s->model->rt->kern.first_nonfinite(DTYPE_F32, session_logits(s), s->model->arch.dims.vocab_size) < 0)
+        return LATH_OK;
+    return err_set(err, LATH_ERR_FORMAT,
+                   "the logits behind token %d are not finite: the model's weights are out of range", s->n - 1);
+}
+
 lath_status session_append(lath_session *s, const int32_t *ids, int32_t n, session_see see, void *ctx, lath_error *err)
 {
     if (n == 0) return LATH_OK;
     if (n > s->ctx - s->n)
         return err_set(err, LATH_ERR_KV_FULL, "%d tokens behind %d: the session holds %d", n, s->n, s->ctx);
     TRY(check_ids(s, ids, n, err));
-    const int32_t before = s->n, wrote = s->n + n;
-    stream *on = n == 1 ? &s->step : &s->whole;
+    const int32_t before = s->n, end = before + n, rotation = rotation_of(s, end);
+    const bool again = before > 0 && rotation != s->rotation; /* what is kept was turned otherwise */
+    stream *on = n == 1 && !again ? &s->step : &s->whole;
     const double begin = clock_now();
-    lath_status st = LATH_OK;
+    memmove(s->ids + before, ids, (size_t)n * sizeof(*ids));
     s->has_logits = false;
-    if (wrote > s->written) s->written = wrote; /* even where it fails in between */
+    s->rotation = rotation;
+    if (end > s->written) s->written = end; /* even where it fails in between */
+    if (again) s->n = 0;
     pool_enter(on->pool);
-    for (int32_t at = 0; st == LATH_OK && at < n;) {
-        const int32_t take = n - at < s->chunk ? n - at : s->chunk;
-        st = run_chunk(s, on, ids + at, take, at + take == n, see, ctx, err);
-        if (st != LATH_OK) break;
-        memcpy(s->ids + s->n, ids + at, (size_t)take * sizeof(*ids));
-        s->n += take;
-        at += take;
-    }
+    const lath_status st = run_to(s, on, before, end, see, ctx, err);
     pool_leave(on->pool);
-    if (st == LATH_OK &&
-        s->model->rt->kern.first_nonfinite(DTYPE_F32, session_logits(s), s->model->arch.dims.vocab_size) >= 0)
-        st = err_set(err, LATH_ERR_FORMAT,
-                     "the logits behind token %d are not finite: the model's weights are out of range", s->n - 1);
     const double seconds = clock_now() - begin;
     s->has_logits = st == LATH_OK;
-    if (st != LATH_OK) {
+    if (st != LATH_OK && again) {
+        s->n = s->written = 0;
+    } else if (st != LATH_OK) {
         (void)lath_session_rewind(s, (size_t)before);
-    } else if (n == 1) {
+    } else if (on == &s->step) {
         s->stats.n_step++;
         s->stats.seconds_step += seconds;
     } else {
-        s->stats.n_prefill += n;
+        s->stats.n_prefill += again ? end : n;
         s->stats.seconds_prefill += seconds;
     }
     return st;
@@ -302,6 +366,7 @@ lath_status lath_session_sync(lath_session *s, const int32_t *ids, size_t n, siz
     int32_t same = 0;
     while (same < s->n && same < (int32_t)n && s->ids[same] == ids[same]) same++;
     if (same == (int32_t)n && same > 0 && !(same == s->n && s->has_logits)) same--; /* its logits are wanted */
+    if (rotation_of(s, (int32_t)n) != s->rotation) same = 0;
     (void)lath_session_rewind(s, (size_t)same);
     if (reused) *reused = (size_t)s->n;
     return session_append(s, ids + s->n, (int32_t)n - s->n, NULL, NULL, err);

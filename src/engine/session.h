@@ -14,6 +14,7 @@ struct lath_session {
     int32_t ctx, chunk; /* tokens that it may hold; tokens of a batch at most */
     int32_t n;          /* tokens that it holds */
     int32_t written;    /* positions that have been written since it was last empty */
+    int32_t rotation;   /* what is kept was turned by: arch_desc.rotation */
     int32_t slack;      /* positions beyond its window that every layer keeps at least */
     bool has_logits;    /* those of the last token are there */
     stream whole, step; /* many tokens; one */
@@ -33,8 +34,8 @@ struct lath_session {
 /* Sees the logits [vocab] of token `at`. */
 typedef lath_status (*session_see)(void *ctx, int32_t at, const float *logits, lath_error *err);
 
-/* Appends n tokens; with `see`, whose calls come in order, the logits of each. When it fails the session is as before, or empty where a layer's
- * window has been overwritten. */
+/* Appends n tokens; with `see`, whose calls come in order, the logits of each. What is kept is computed again where the model turns a sequence of the new
+ * length otherwise. When it fails the session is as before, or empty where a layer's window has been overwritten. */
 lath_status session_append(lath_session *s, const int32_t *ids, int32_t n, session_see see, void *ctx, lath_error *err);
 
 #endif

@@ -268,7 +268,7 @@ lath_status st_config_load(arena *a, const char *dir, st_config *out, lath_error
     *out = (st_config){.encoder_dir = dir, .modes = {KERN_POOL_MEAN}, .n_modes = 1, .include_prompt = true};
     char *path = path_of(a, dir, "", "modules.json");
     if (!path) return err_nomem(err, strlen(dir));
-    bool st_model = file_exists(path);
+    const bool st_model = out->has_modules = file_exists(path);
     if (st_model) {
         json_value *list;
         TRY(json_load(a, path, NULL, &list, err));

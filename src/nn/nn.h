@@ -11,7 +11,8 @@
 typedef struct batch {
     int64_t n_tok;
     int32_t n_seq;
-    int32_t past; /* tokens of the sequence (then there is one) that came in earlier batches and are kept: fwd.kv */
+    int32_t past;   /* tokens of the sequence (then there is one) that came in earlier batches and are kept: fwd.kv */
+    int32_t length; /* of that sequence with the batches that belong to this one; 0: no others do */
     int32_t *ids, *type_ids, *pos; /* [n_tok] */
     int32_t *begin,
         *end;       /* [n_tok] the tokens that token t may see, its own text's; counted from the first that is kept */
@@ -64,16 +65,18 @@ nn_mask nn_mask_window(const batch *b, int64_t behind, int64_t ahead, int32_t *m
 /* Floats of a state that nn_mask_window's memory takes. */
 size_t nn_mask_floats(int64_t n_tok);
 
-/* Rotary embeddings of a model (Su et al. 2021): the frequencies, and per forward the table of a batch. With "dynamic NTK" a
- * text of n > trained tokens turns by frequencies of its own: those of the base
- * theta (stretch n / trained - (stretch - 1))^(d / (d - 2)), d = 2 n_pairs. */
+/* Rotary embeddings of a model (Su et al. 2021): the frequencies, and per forward the table of a batch. A text whose last token is at position
+ * n - 1 with n > trained turns by other frequencies as a whole: by long_freq where there is such a set (Ding et al. 2024, LongRoPE), else
+ * ("dynamic NTK") by those of the base theta (stretch n / trained - (stretch - 1))^(d / (d - 2)), d = 2 n_pairs. */
 typedef struct nn_rope {
     float *inv_freq; /* [n_pairs] */
     int64_t n_pairs;
     float scale; /* of cos and sin; 1 for most */
     bool interleaved;
-    int64_t trained; /* 0: the same frequencies at any length */
+    int64_t trained;  /* 0: the same frequencies at any length */
+    float *long_freq; /* [n_pairs] or NULL */
     double theta, stretch;
+    int64_t longest; /* positions that the scaling reaches; 0: those of the model */
 } nn_rope;
 typedef struct nn_rope_table {
     const nn_rope *rope;

@@ -40,7 +40,7 @@ void nn_rope_frequencies(double theta, int64_t n_pairs, float *inv_freq)
     }
 }
 
-/* Sets of frequencies that a batch of n_tok tokens needs: everybody's, and one for each text that is longer than trained. */
+/* Sets of frequencies that a batch of n_tok tokens needs: everybody's, and that of long texts or one for each of them. */
 static int64_t most_sets(const nn_rope *r, int64_t n_tok) { return 2 + n_tok / (r->trained + 1); }
 
 static size_t set_floats(const nn_rope *r, int64_t n_tok)
@@ -58,19 +58,23 @@ size_t nn_rope_floats(const nn_rope *r, const backend_ops *ops, int64_t n_tok)
 /* The sets of a batch, and which one each token takes; false: all take the first, which is the model's. */
 static bool make_sets(const nn_rope *r, const batch *b, float *sets, int32_t *set)
 {
+    const size_t bytes = (size_t)r->n_pairs * sizeof(float);
+    const double d = 2 * (double)r->n_pairs;
     int32_t n = 0;
-    memcpy(sets, r->inv_freq, (size_t)r->n_pairs * sizeof(float));
+    bool any = false;
+    memcpy(sets, r->inv_freq, bytes);
+    if (r->long_freq) memcpy(sets + ++n * r->n_pairs, r->long_freq, bytes);
     for (int32_t i = 0; i < b->n_seq; i++) {
-        const int64_t length = b->past + b->start[i + 1] - b->start[i];
-        const double d = 2 * (double)r->n_pairs;
-        if (length > r->trained) {
+        const int64_t length = b->length ? b->length : b->past + b->start[i + 1] - b->start[i];
+        const bool is_long = length > r->trained;
+        if (is_long && !r->long_freq) {
             const double longer = r->stretch * (double)length / (double)r->trained - (r->stretch - 1);
-            n++;
-            nn_rope_frequencies(r->theta * pow(longer, d / (d - 2)), r->n_pairs, sets + n * r->n_pairs);
+            nn_rope_frequencies(r->theta * pow(longer, d / (d - 2)), r->n_pairs, sets + ++n * r->n_pairs);
         }
-        for (int32_t t = b->start[i]; t < b->start[i + 1]; t++) set[t] = length > r->trained ? n : 0;
+        for (int32_t t = b->start[i]; t < b->start[i + 1]; t++) set[t] = is_long ? n : 0;
+        any |= is_long;
     }
-    return n > 0;
+    return any;
 }
 
 lath_status nn_rope_fill(const fwd *f, const nn_rope *r, float *memory, nn_rope_table *out)

@@ -93,6 +93,33 @@ feed 'water\nriver\n' similarity -m "$MODEL" --json; out_has '^{"similarity":\[\
 run similarity -m "$MODEL" water "$(printf 'water %.0s' $(seq 1 60))" --no-truncate; fails_with 5 'text 2'
 run similarity -m "$GOLDEN/last_silu" water water --json; exit_is 0; out_is '{"similarity":[[1,1],[1,1]]}\n'
 
+# models whose files say nothing about embeddings: what is taken instead is said, once, when all went well
+NO='says nothing about embeddings'
+for plain in qwen3/plain_causal_lm rerank/qwen3_reranker_card qwen2/plain_bidirectional; do
+    P=$TESTS/golden/$plain; took='the last token.s state is taken, as sentence-transformers does'
+    if [ $plain = qwen2/plain_bidirectional ]; then took='the mean of the tokens. states is taken, as sentence-transformers does'; fi
+    run embed -m "$P" water; exit_is 0; err_has "^lath: note: $P: a language model, Qwen[23]ForCausalLM, $NO: $took (--pooling chooses)$"
+    run similarity -m "$P" water river; exit_is 0; err_has "$NO: $took"
+    printf 'water\nriver\n' >"$T/corpus"; rm -f "$T/corpus.lath"
+    run search -m "$P" --corpus "$T/corpus" --query water; exit_is 0; check "once" [ "$(grep -c "$NO" "$T/err")" -eq 1 ]
+    run embed -m "$P" water -q; err_empty
+    run embed -m "$P" water --pooling mean; err_empty
+done
+run info -m "$TESTS/golden/qwen3/plain_causal_lm" --json; out_has '"pooling":"last"'
+run embed -m "$TESTS/golden/qwen3/plain_causal_lm" --no-truncate "$(printf 'water %.0s' $(seq 1 60))"; fails_with 5 'window'
+for plain in none empty; do # an encoder alone
+    rm -rf "$T/bare"; cp -r "$MODEL" "$T/bare"; chmod -R u+w "$T/bare"; rm -rf "$T/bare/modules.json"
+    [ $plain = none ] || sed 's/"BertModel"/"BertForMaskedLM"/' "$MODEL/config.json" >"$T/bare/config.json"
+    run embed -m "$T/bare" water; exit_is 0; err_has "bare: Bert[A-Za-z]*, $NO: the mean of the tokens. states is taken"
+    run embed -m "$T/bare" water -q; err_empty
+done
+run embed -m "$MODEL" water; err_empty
+run rerank -m "$TESTS/golden/rerank/qwen3_reranker_card" --query water river; exit_is 0; err_empty
+
+# adapters that nobody merged
+rm -rf "$T/adapted"; cp -r "$MODEL" "$T/adapted"; chmod -R u+w "$T/adapted"; echo '{"peft_type": "LORA"}' >"$T/adapted/adapter_config.json"
+run embed -m "$T/adapted" water; fails_with 4 'adapter_config.json: adapters are not supported (merge them into the weights)'
+
 # a link that leads nowhere is no absent file: an incomplete cache must not change vectors silently
 for f in modules.json sentence_bert_config.json config_sentence_transformers.json tokenizer.json; do
     rm -rf "$T/dangling"; cp -r "$MODEL" "$T/dangling"; rm -f "$T/dangling/$f"; ln -s missing "$T/dangling/$f"

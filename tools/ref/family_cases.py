@@ -139,10 +139,22 @@ def nomic(**changes) -> dict:
             "use_rms_norm": False, "use_xentropy": True} | changes
 
 
-def nomic_case(name: str, config: dict, **more) -> Case:
+def nomic_case(name: str, config: dict, stretched: int = 0, **more) -> Case:
     """A case whose file the reference reads in the form of transformers 5."""
-    return Case(name, tiny.bert(), config, torch_dtype=True, pooling=MEAN, spare_rows=3,
-                read_as=nomic_reference.modern_config(config | {"vocab_size": 0}), **more)
+    read_as = nomic_reference.modern_config(config | {"vocab_size": 0})
+    if stretched:  # a model trained on so many tokens, as transformers says it
+        read_as |= {"max_position_embeddings": stretched, "rope_parameters": read_as["rope_parameters"] | {
+            "rope_type": "dynamic", "factor": config["rotary_scaling_factor"]}}
+    return Case(name, tiny.bert(), config, torch_dtype=True, pooling=MEAN, spare_rows=3, read_as=read_as, **more)
+
+
+def jina(**changes) -> dict:
+    return {"architectures": ["JinaEmbeddingsV3Model"], "attention_probs_dropout_prob": 0.1, "bos_token_id": 0,
+            "classifier_dropout": None, "eos_token_id": 2, "hidden_act": "gelu", "hidden_dropout_prob": 0.1,
+            "hidden_size": 20, "initializer_range": 0.02, "intermediate_size": 37, "layer_norm_eps": 1e-05,
+            "max_position_embeddings": 8194, "model_type": "jina_embeddings_v3", "num_attention_heads": 2,
+            "num_hidden_layers": 2, "pad_token_id": 1, "rope_parameters": {"rope_theta": 500.0, "rope_type": "default"},
+            "tie_word_embeddings": True, "type_vocab_size": 1, "use_cache": True} | changes
 
 
 def gte(**changes) -> dict:
@@ -319,6 +331,20 @@ CASES = [
         n_embd=24, n_head=2, n_inner=31, rotary_emb_fraction=0.5, qkv_proj_bias=True, mlp_fc1_bias=True,
         mlp_fc2_bias=True, rotary_emb_base=10000), own_nomic=True, normalize=True,
         notes=("The reference is tools/ref/nomic_reference.py: transformers has no such model.",)),
+    nomic_case("nomic_bert/dynamic", nomic(n_embd=24, n_head=2, rotary_scaling_factor=2.0, max_trained_positions=20),
+               normalize=True, max_seq_length=70, stretched=20,
+               probes=({"rope_parameters": {"rope_theta": 1000.0, "rope_type": "default"}}, {"max_position_embeddings": 19},
+                       {"max_position_embeddings": 22},
+                       {"rope_parameters": {"rope_theta": 1000.0, "rope_type": "dynamic", "factor": 2.3}}),
+               notes=("Texts of over 20 tokens turn by frequencies of their own length: dynamic NTK. The reference is asked text by text, "
+                      "and forgets the length of the text before.",)),
+    Case("jina_embeddings_v3/mean_norm", tiny.xlm_roberta(), jina(), pooling=MEAN, normalize=True, prefix="roberta.",
+         extra={"roberta.pooler.dense.weight": (20, 20), "roberta.pooler.dense.bias": (20,)},
+         probes=({"rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"}}, {"hidden_act": "gelu_new"},
+                 {"num_attention_heads": 5}, {"layer_norm_eps": 0.003})),
+    Case("jina_embeddings_v3/cls_bf16", tiny.xlm_roberta(40), jina(hidden_size=18, num_attention_heads=3, num_hidden_layers=1,
+                                                                  hidden_act="silu", type_vocab_size=2),
+         pooling=CLS, dtype="bfloat16", modern=True, max_seq_length=None, model_max_length=36),
     Case("gte/mean_norm", tiny.xlm_roberta(50), gte(), pooling=MEAN, normalize=True,
          probes=({"rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"}}, {"hidden_act": "silu"},
                  {"num_attention_heads": 5})),
@@ -342,6 +368,12 @@ CASES = [
          pooling=legacy("mean_tokens"), max_seq_length=40, dtype="float16", torch_dtype=True, prefix="model.", empty=" ",
          extra={"lm_head.weight": (281, 22)},
          notes=("The tokenizer adds nothing; lm_head is in the file although it is tied.",)),
+    Case("qwen3/plain_causal_lm", tiny.qwen(30), qwen3(), pooling=None, model_max_length=40, torch_dtype=True,
+         notes=("No modules.json: the last token of a causal language model, not normalised.",)),
+    Case("qwen2/plain_bidirectional", tiny.qwen(30), rope_new(
+        qwen2("Qwen2ForCausalLM", num_hidden_layers=1, rope_theta=1000.0), layer_types=["full_attention"], is_causal=False),
+         pooling=None, model_max_length=40, dtype="bfloat16",
+         notes=("No modules.json, and every token sees all of its text: the mean.",)),
     Case("qwen2/last_bias", tiny.qwen(30), qwen2("Qwen2ForCausalLM", rope_theta=10000.0),
          pooling=LAST, normalize=True, max_seq_length=40, torch_dtype=True, st_config=QWEN_PROMPTS,
          prompted=QWEN_PROMPTED[:1], probes=(theta(1000.0),),

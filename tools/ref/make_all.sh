@@ -12,6 +12,8 @@ export OMP_NUM_THREADS=1
 "$python" make_bert_goldens.py
 "$python" make_family_goldens.py
 "$python" make_rerank_goldens.py
+"$python" make_decoder_goldens.py
+"$python" make_gguf_models.py
 "$python" make_tok_goldens.py
 for kind in uncased cased; do
     "$python" check_wordpiece.py "$tok/$kind" --write-sample "$tok/wordpiece_$kind.jsonl" 600

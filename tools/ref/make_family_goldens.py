@@ -36,10 +36,10 @@ SHOWS = 3e-4  # what a probe must move at least; tests allow 1e-4
 # (name, scale, offset), the first that fits. GELU's two forms differ most around -2: its inputs are kept there.
 RULES = [
     (r"[nN]orm\w*\.weight$", 0.2, 1.0),
-    (r"(intermediate\.dense|lin1)\.bias$", 0.1, -1.5),
+    (r"(intermediate\.dense|lin1|fc1)\.bias$", 0.1, -1.5),
     (r"bias$", 0.1, 0.0),
     (r"relative_attention_bias", 0.8, 0.0),
-    (r"(?<!attention\.)output\.dense\.weight$|lin2\.weight$", 0.8, 0.0),
+    (r"(?<!attention\.)output\.dense\.weight$|(lin2|fc2)\.weight$", 0.8, 0.0),
     (r"word_embeddings|tok_embeddings|embed_tokens", 0.4, 0.0),
     (r"mlp\.(Wo|down_proj)\.weight$", 0.9, 0.0),
     (r"", 0.3, 0.0),
@@ -118,7 +118,13 @@ def gte_names(weights: dict) -> dict:
         "post_mlp_layernorm": "mlp_ln"})
 
 
-FILE_NAMES = {"nomic_bert": nomic_names, "gte": gte_names, "new": gte_names}  # published names of those that differ
+def jina_names(weights: dict) -> dict:
+    return renamed(joined(weights, QKV, "mixer.Wqkv"), {
+        "embeddings.LayerNorm": "emb_ln", "layers.": "encoder.layers.", "self_attn.o_proj": "mixer.out_proj",
+        "post_attention_layernorm": "norm1", "post_mlp_layernorm": "norm2"})
+
+
+FILE_NAMES = {"nomic_bert": nomic_names, "jina_embeddings_v3": jina_names, "gte": gte_names, "new": gte_names}  # published names of those that differ
 
 
 # --- where layers are written down -----------------------------------------------------------------------------------
@@ -198,6 +204,7 @@ def gemma_points(m):
 POINTS = {"electra": electra_points, "ernie": bert_points, "data2vec-text": bert_points,
           "roberta": bert_points, "xlm-roberta": bert_points, "camembert": bert_points, "distilbert": distilbert_points,
           "mpnet": mpnet_points, "modernbert": modernbert_points, "nomic_bert": post_norm_rope_points,
+          "jina_embeddings_v3": post_norm_rope_points,
           "gte": post_norm_rope_points, "new": post_norm_rope_points, "qwen2": decoder_points, "qwen3": decoder_points,
           "llama": decoder_points, "mistral": decoder_points, "gemma3_text": gemma_points}
 
@@ -278,7 +285,7 @@ def make(case: Case) -> int:
         stand_in(case, exact, weights, torch.float64)
     else:
         check_loaded(model, weights)
-    if case.family == "nomic_bert" and not case.own_nomic and case.read_as:
+    if case.family == "nomic_bert" and not case.own_nomic and case.read_as and not case.config["rotary_scaling_factor"]:
         check_nomic(case, at, weights, model)
     size = record(case, model, exact, POINTS[case.family], at)
     check_probes(case, at)

@@ -28,6 +28,7 @@ from transformers import (  # noqa: E402
     AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer)
 
 import family_cases  # noqa: E402
+import nomic_reference  # noqa: E402
 from make_family_goldens import FILE_NAMES, RULES as EMBEDDER_RULES, with_config  # noqa: E402
 import tiny_tokenizers as tiny  # noqa: E402
 from st_goldens import Random, run  # noqa: E402
@@ -335,6 +336,23 @@ CASES = [
          st_config=st(SIGMOID, prompts={"query": "query: ", "ask": "read: "}, default_prompt_name="query"),
          prompts=(({"prompt_name": "ask"}, *PAIRS[0]), ({"prompt": ""}, *PAIRS[0]), ({"prompt": "the "}, *PAIRS[2])),
          notes=("A prompt goes before the query only.",)),
+    Case("camembert", tiny.xlm_roberta(40, own_class="CamembertTokenizer"), family_cases.roberta(
+        "camembert", hidden_size=18, num_attention_heads=2, bos_token_id=5, eos_token_id=6) | {
+            "architectures": ["CamembertForSequenceClassification"]}, declared=declared(IDENTITY)),
+    Case("data2vec_text", tiny.roberta(40), family_cases.roberta("data2vec-text", hidden_size=21, num_attention_heads=3,
+                                                                 num_hidden_layers=1) | {
+        "architectures": ["Data2VecTextForSequenceClassification"]}, dtype="float16"),
+    Case("ernie", tiny.bert(), family_cases.bert_like("ernie", "ErnieForSequenceClassification", use_task_id=True,
+                                                      task_type_vocab_size=3, type_vocab_size=4, num_hidden_layers=1),
+         declared=declared(IDENTITY), probes=({"use_task_id": False},)),
+    Case("electra", tiny.bert(140), family_cases.bert_like("electra", "ElectraForSequenceClassification", embedding_size=13,
+                                                           hidden_size=22, num_attention_heads=2, num_hidden_layers=1),
+         dtype="bfloat16", probes=({"hidden_act": "silu"},),
+         notes=("The head's activation is GELU, whatever summary_activation says.",)),
+    Case("nomic_bert", tiny.bert(), nomic_reference.modern_config(family_cases.nomic() | {"vocab_size": 0}) | {
+        "architectures": ["NomicBertForSequenceClassification"]}, declared=declared(IDENTITY)),
+    Case("jina_embeddings_v3", tiny.xlm_roberta(30), family_cases.jina(
+        architectures=["JinaEmbeddingsV3ForSequenceClassification"]), torch_dtype=False),
     Case("distilbert", tiny.distilbert(), family_cases.distilbert() | {
         "architectures": ["DistilBertForSequenceClassification"], "seq_classif_dropout": 0.2, "problem_type": None}),
     Case("mpnet", tiny.mpnet(), family_cases.mpnet() | {"architectures": ["MPNetForSequenceClassification"]},

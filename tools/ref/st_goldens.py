@@ -156,9 +156,17 @@ def write_modules(case, rand: Random, at: Path) -> None:
         refcommon.write_json(at / "config_sentence_transformers.json", case.st_config)
 
 
+def forget_lengths(rope) -> None:
+    """Dynamic NTK goes by the longest text so far: here every text is the first."""
+    rope.inv_freq, rope.max_seq_len_cached = rope.original_inv_freq, rope.original_max_seq_len
+
+
 def load(at: Path, dtype: torch.dtype) -> SentenceTransformer:
     """The model as sentence-transformers loads it, every module computing in `dtype` with plain attention."""
     model = SentenceTransformer(str(at), device="cpu", model_kwargs={"dtype": dtype, "attn_implementation": "eager"})
+    rope = getattr(model[0].auto_model, "rotary_emb", None)
+    if getattr(rope, "rope_type", None) == "dynamic":
+        rope.register_forward_pre_hook(lambda m, _args: forget_lengths(m))
     return model.to(dtype).eval()
 
 

@@ -248,3 +248,15 @@ def gemma(n_merges: int = 40) -> tuple[Tokenizer, dict]:
         "<pad>", "<unk>", "<bos>", "<eos>")
 
 
+
+
+def letters() -> tuple[Tokenizer, dict]:
+    """The smallest that opens a language model: <s> and one entry a character."""
+    entries = ["<unk>", "<s>", "</s>", "\u2581", *LETTERS, *".,?!-:()'"]
+    tok = Tokenizer(BPE({e: i for i, e in enumerate(entries)}, [], unk_token="<unk>"))
+    tok.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    tok.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    special(tok, ["<unk>", "<s>", "</s>"])
+    tok.post_processor = template(tok, "<s>:0 $A:0", "<s>:0 $A:0 <s>:1 $B:1")
+    return tok, {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": ["input_ids", "attention_mask"],
+                 } | named("</s>", "<unk>", "<s>", "</s>")

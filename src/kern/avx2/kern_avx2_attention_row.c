@@ -72,10 +72,10 @@ VEC_INLINE void panel_values(const row_job *j, const int n, const bool edge, con
                  wb##i = n > i ? _mm256_load_ps(j->weight[i] + at + 8) : _mm256_setzero_ps();
     DO(0)
     DO(1)
-    DO(2) DO(3)
+    DO(2)
+    DO(3)
 #undef DO
-        float *p0 = j->part[0],
-              *p1 = j->part[1], *p2 = j->part[2], *p3 = j->part[3];
+    float *p0 = j->part[0], *p1 = j->part[1], *p2 = j->part[2], *p3 = j->part[3];
     for (int64_t f = 0; f < 8 * j->a->head_dim; f += 8, v += KERN_LANES) {
         __m256 va = _mm256_load_ps(v), vb = _mm256_load_ps(v + 8);
         if (edge) va = _mm256_and_ps(va, seen_a), vb = _mm256_and_ps(vb, seen_b);

@@ -15,6 +15,10 @@ typedef struct row {
     ",\"high_freq_factor\":" high ",\"original_max_position_embeddings\":64}"
 #define LINEAR(factor) "\"rope_scaling\":{\"type\":\"linear\",\"factor\":" factor "}"
 #define YARN(more) "\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4" more "}"
+#define DYNAMIC(factor) "\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":" factor "}"
+#define LONGROPE(short_factor, long_factor, length)                                                    \
+    "\"rope_scaling\":{\"type\":\"su\",\"short_factor\":" short_factor ",\"long_factor\":" long_factor \
+    "},\"original_max_position_embeddings\":" length
 #define RANGE "the base or the scaling of its rotary embeddings is out of range"
 
 static const row rows[] = {
@@ -39,7 +43,24 @@ static const row rows[] = {
     {YARN(""), LATH_OK, NULL},
     {YARN(",\"attention_factor\":1e999"), LATH_ERR_FORMAT, RANGE},
     {YARN(",\"beta_fast\":0"), LATH_ERR_FORMAT, "beta_fast"},
-    {"\"rope_scaling\":{\"rope_type\":\"longrope\"}", LATH_ERR_UNSUPPORTED, "rope type \"longrope\" is not supported"},
+    {DYNAMIC("2"), LATH_OK, NULL},
+    {DYNAMIC("null"), LATH_ERR_FORMAT, "rope type \"dynamic\": want \"factor\", a number over 0"},
+    {DYNAMIC("\"2\""), LATH_ERR_FORMAT, "\"factor\": want a number"},
+    {DYNAMIC("0.5"), LATH_ERR_FORMAT, "rope type \"dynamic\": factor 0.5 is out of range"},
+    {DYNAMIC("1e9"), LATH_ERR_FORMAT, "rope type \"dynamic\": factor 1e+09 is out of range"},
+    {LONGROPE("[1,1.5,2,3]", "[2,3,4,9]", "64"), LATH_OK, NULL},
+    {LONGROPE("[1,1.5,2,3]", "[2,3,4,9]", "null"), LATH_ERR_FORMAT,
+     "want \"original_max_position_embeddings\", 2 or more"},
+    {LONGROPE("[1,1.5,2,3]", "[2,3,4,9]", "1"), LATH_ERR_FORMAT,
+     "want \"original_max_position_embeddings\", 2 or more"},
+    {LONGROPE("[1,1.5,2,3]", "[2,3,4,9]", "true"), LATH_ERR_FORMAT, "\"original_max_position_embeddings\": want"},
+    {LONGROPE("[1,1.5,2]", "[2,3,4,9]", "64"), LATH_ERR_FORMAT, "want \"short_factor\", an array of 4 numbers over 0"},
+    {LONGROPE("[1,1.5,2,3]", "null", "64"), LATH_ERR_FORMAT, "want \"long_factor\", an array of 4 numbers over 0"},
+    {LONGROPE("[1,1.5,2,3]", "[2,3,4,0]", "64"), LATH_ERR_FORMAT, "want \"long_factor\", an array of 4 numbers over 0"},
+    {LONGROPE("[1,1.5,2,\"3\"]", "[2,3,4,9]", "64"), LATH_ERR_FORMAT, "want \"short_factor\", an array of 4 numbers"},
+    {LONGROPE("[1,1.5,2,3]", "[2,3,4,1e400]", "64"), LATH_ERR_FORMAT, "want \"long_factor\""},
+    {LONGROPE("7", "[2,3,4,9]", "64"), LATH_ERR_FORMAT, "want \"short_factor\", an array"},
+    {"\"rope_scaling\":{\"rope_type\":\"mrope\"}", LATH_ERR_UNSUPPORTED, "rope type \"mrope\" is not supported"},
     {"\"rope_scaling\":[]", LATH_ERR_FORMAT, "\"rope_scaling\": want an object"},
     {"\"partial_rotary_factor\":0", LATH_ERR_FORMAT, "partial_rotary_factor leaves nothing"},
     {"\"partial_rotary_factor\":1.5", LATH_ERR_FORMAT, "partial_rotary_factor leaves nothing"},

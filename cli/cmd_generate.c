@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cmd_generate.c: `lath generate`. Text goes out as soon as it is certain; with --json everything is collected and printed at
+ * the end.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "lm.h"
+#include "output.h"
+#include "signals.h"
+
+typedef struct generate_job {
+    const options *o;
+    lm_job lm;
+    output out;
+    buf text, ids, probs; /* --json: so far; ids and probs as the insides of arrays */
+    size_t n;
+    lath_status failed; /* what a callback could not return */
+    lath_error *err;
+} generate_job;
+
+static void put_logprobs(buf *b, const lath_generated *g)
+{
+    buf_str(b, "{\"logprob\":");
+    json_put_f64(b, g->logprob);
+    buf_str(b, ",\"top\":[");
+    for (size_t i = 0; i < g->n_top; i++) {
+        buf_printf(b, "%s{\"token_id\":%d,\"logprob\":", i ? "," : "", g->top[i].id);
+        json_put_f64(b, g->top[i].logprob);
+        buf_char(b, '}');
+    }
+    buf_str(b, "]}");
+}
+
+static void collect(generate_job *j, const lath_generated *g)
+{
+    buf_append(&j->text, g->text, g->len);
+    if (g->id < 0) return;
+    buf_printf(&j->ids, "%s%d", j->n ? "," : "", g->id);
+    if (g->n_top == 0) return;
+    if (j->n) buf_char(&j->probs, ',');
+    put_logprobs(&j->probs, g);
+}
+
+static void put_line(generate_job *j, const lath_generated *g)
+{
+    buf *b = &j->out.b;
+    buf_printf(b, "{\"index\":%zu", g->id < 0 ? j->n - 1 : j->n);
+    if (g->id >= 0) buf_printf(b, ",\"token_id\":%d", g->id);
+    buf_str(b, ",\"text\":");
+    json_put_string(b, g->text, g->len);
+    if (g->n_top) {
+        buf_str(b, ",\"logprobs\":");
+        put_logprobs(b, g);
+    }
+    buf_str(b, "}\n");
+}
+
+/* Every token comes here as soon as there is one. */
+static int see(void *ctx, const lath_generated *g)
+{
+    generate_job *j = ctx;
+    if (j->o->json || j->o->jsonl) collect(j, g);
+    if (j->o->jsonl)
+        put_line(j, g);
+    else if (!j->o->json)
+        buf_append(&j->out.b, g->text, g->len);
+    if (g->id >= 0) j->n++;
+    j->failed = signals_check(j->err);
+    if (j->failed == LATH_OK && !j->o->json) j->failed = output_flush(&j->out, j->err);
+    return j->failed != LATH_OK;
+}
+
+static double per_second(double n, double seconds) { return seconds > 0 ? n / seconds : 0; }
+
+static void put_timings(buf *b, const lath_generate_result *r, double prompt_seconds)
+{
+    buf_str(b, "\"timings\":{\"prompt_seconds\":");
+    json_put_f64(b, prompt_seconds);
+    buf_str(b, ",\"prompt_tokens_per_second\":");
+    json_put_f64(b, per_second((double)r->n_prompt, prompt_seconds));
+    buf_str(b, ",\"completion_seconds\":");
+    json_put_f64(b, r->seconds_tokens);
+    buf_str(b, ",\"completion_tokens_per_second\":");
+    json_put_f64(b, per_second((double)r->n_tokens, r->seconds_tokens));
+    buf_char(b, '}');
+}
+
+static void put_document(generate_job *j, const lath_generate_result *r, double prompt_seconds)
+{
+    buf *b = &j->out.b;
+    buf_str(b, "{\"text\":");
+    json_put_string(b, buf_cstr(&j->text), j->text.len);
+    buf_printf(b, ",\"token_ids\":[%s]", buf_cstr(&j->ids));
+    if (j->o->logprobs) buf_printf(b, ",\"logprobs\":[%s]", buf_cstr(&j->probs));
+    buf_printf(b, ",\"finish_reason\":\"%s\",\"usage\":{\"prompt_tokens\":%zu,\"completion_tokens\":%zu},",
+               r->finish == LATH_FINISH_STOP ? "stop" : "length", r->n_prompt, r->n_tokens);
+    put_timings(b, r, prompt_seconds);
+    buf_str(b, "}\n");
+}
+
+/* Where no option of chance is given, the most probable token is taken. */
+static void sample_options(const options *o, lath_sample_options *s)
+{
+    const bool chance = o->top_k || o->top_p.given || o->min_p.given || o->seed.given;
+    *s = (lath_sample_options)LATH_SAMPLE_OPTIONS_INIT;
+    s->temperature = o->temp.given ? o->temp.real : chance ? 1 : 0;
+    s->top_k = (int32_t)o->top_k;
+    if (o->top_p.given) s->top_p = o->top_p.real;
+    if (o->min_p.given) s->min_p = o->min_p.real;
+    if (o->repeat_penalty.given) s->repeat_penalty = o->repeat_penalty.real;
+    if (o->presence_penalty.given) s->presence_penalty = o->presence_penalty.real;
+    if (o->frequency_penalty.given) s->frequency_penalty = o->frequency_penalty.real;
+    s->seed = (uint64_t)o->seed.whole;
+}
+
+static lath_status list_stops(options *o, lath_generate_options *g, lath_error *err)
+{
+    lath_text *stop = arena_array(&o->arena, o->stops.n + 1, sizeof(*stop));
+    if (!stop) return err_nomem(err, o->stops.n * sizeof(*stop));
+    for (size_t i = 0; i < o->stops.n; i++) stop[i] = (lath_text){o->stops.items[i], strlen(o->stops.items[i])};
+    g->stop = stop;
+    g->n_stop = o->stops.n;
+    return LATH_OK;
+}
+
+static void say_timings(const lath_generate_result *r, double prompt_seconds)
+{
+    fprintf(stderr, "lath: prompt %zu tokens, %.1f tokens/s; text %zu tokens, %.1f tokens/s\n", r->n_prompt,
+            per_second((double)r->n_prompt, prompt_seconds), r->n_tokens,
+            per_second((double)r->n_tokens, r->seconds_tokens));
+}
+
+static lath_status generate(generate_job *j, options *o, lath_error *err)
+{
+    lath_generate_options g = LATH_GENERATE_OPTIONS_INIT;
+    lath_sample_options sample;
+    lath_generate_result r = {.struct_size = sizeof(r)};
+    progress p;
+    sample_options(o, &sample);
+    g.sample = &sample;
+    g.n_logprobs = (int32_t)o->logprobs;
+    if (o->max_new.given) g.max_tokens = (int32_t)o->max_new.whole;
+    TRY(list_stops(o, &g, err));
+    progress_init(&p, "prompt", o->quiet);
+    TRY(lm_feed(&j->lm, j->lm.ids, j->lm.n, NULL, NULL, &p, err));
+    const double prompt_seconds = progress_seconds(&p);
+    progress_clear(&p);
+    const lath_status st = lath_generate(j->lm.session, j->lm.ids, j->lm.n, &g, see, j, &r, err);
+    if (st == LATH_ERR_INTERRUPTED && j->failed != LATH_OK) { /* why the callback ended it */
+        *err = *j->err;
+        return j->failed;
+    }
+    TRY(st);
+    if (o->json || o->jsonl)
+        put_document(j, &r, prompt_seconds);
+    else if (j->out.terminal)
+        buf_char(&j->out.b, '\n');
+    TRY(buf_status(&j->text, err));
+    TRY(buf_status(&j->ids, err));
+    TRY(buf_status(&j->probs, err));
+    if (o->verbose && !o->quiet) say_timings(&r, prompt_seconds);
+    return LATH_OK;
+}
+
+/* Room for the prompt and what -n allows, at least the default. */
+static lath_status open_session(generate_job *j, const options *o, lath_error *err)
+{
+    lath_session_options so = LATH_SESSION_OPTIONS_INIT;
+    const int64_t want = (int64_t)j->lm.n + (o->max_new.given ? o->max_new.whole : 0), most = j->lm.plan.most;
+    so.ctx = (int32_t)(o->ctx ? o->ctx : want <= j->lm.plan.ctx ? j->lm.plan.ctx : want < most ? want : most);
+    if (o->ctx > most)
+        return err_set(err, LATH_ERR_USAGE, "--ctx: %lld, the model's window is %lld", (long long)o->ctx,
+                       (long long)most);
+    if ((int64_t)j->lm.n > so.ctx)
+        return err_set(err, LATH_ERR_KV_FULL, "the prompt has %zu tokens, the context %d", j->lm.n, so.ctx);
+    return lath_session_create(j->lm.s.model, &so, &j->lm.session, err);
+}
+
+lath_status cmd_generate(options *o, lath_error *err)
+{
+    lath_error callback = {0};
+    generate_job j = {.o = o, .err = &callback};
+    lath_status st;
+    buf_init(&j.text, alloc_default(), SIZE_MAX / 2);
+    buf_init(&j.ids, alloc_default(), SIZE_MAX / 2);
+    buf_init(&j.probs, alloc_default(), SIZE_MAX / 2);
+    TRY_DONE(lm_open(&j.lm, o, err));
+    TRY_DONE(lm_prompt(&j.lm, err));
+    TRY_DONE(open_session(&j, o, err));
+    TRY_DONE(output_open(&j.out, o->output, err));
+    TRY_DONE(generate(&j, o, err));
+    TRY_DONE(output_close(&j.out, err));
+done:
+    output_abort(&j.out);
+    lm_close(&j.lm);
+    buf_deinit(&j.text);
+    buf_deinit(&j.ids);
+    buf_deinit(&j.probs);
+    return st;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * lm.c: see lm.h. Tokens go to the session in the pieces in which it computes them (512), so that a long text can be
+ * interrupted and shown; a piece of one token would be computed as a step, whose last bits differ, and is not made.
+ */
+#include "lm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "prompt.h"
+#include "signals.h"
+
+enum { PIECE = 512 };
+
+lath_status lm_open(lm_job *j, const options *o, lath_error *err)
+{
+    *j = (lm_job){.o = o, .plan = {.struct_size = sizeof(lath_session_plan)}, .info = {.struct_size = sizeof(j->info)}};
+    TRY(setup_model(&j->s, o, err));
+    TRY(lath_model_get_info(j->s.model, &j->info, err));
+    return lath_session_get_plan(j->s.model, NULL, &j->plan, err);
+}
+
+lath_status lm_encode(lm_job *j, const buf *text, lath_error *err)
+{
+    TRY(lath_encode(lath_model_tokenizer(j->s.model), (lath_text){text->data ? text->data : "", text->len}, NULL,
+                    &j->tokens, err));
+    j->ids = j->tokens.ids;
+    j->n = j->tokens.n;
+    if (j->n > 0) return LATH_OK;
+    return err_set(err, LATH_ERR_INPUT, "the prompt is empty: the model has no token that begins a text");
+}
+
+/* Numbers of any length: one that is too large is an id out of range, not a mistake in writing. */
+static lath_status next_id(const char **at, int32_t *id, lath_error *err)
+{
+    const char *c = *at;
+    int64_t v = 0;
+    const bool minus = *c == '-';
+    if (minus) c++;
+    if (*c < '0' || *c > '9')
+        return err_set(err, LATH_ERR_USAGE, "--ids: \"%.40s\": want whole numbers with commas between", *at);
+    for (; *c >= '0' && *c <= '9'; c++) v = v > INT32_MAX ? v : 10 * v + (*c - '0');
+    if (minus || v > INT32_MAX)
+        return err_set(err, LATH_ERR_INPUT, "--ids: %.*s is no token id", (int)(c - *at < 40 ? c - *at : 40), *at);
+    *id = (int32_t)v;
+    *at = c;
+    return LATH_OK;
+}
+
+lath_status lm_take_ids(lm_job *j, const char *list, lath_error *err)
+{
+    const size_t most = strlen(list) / 2 + 1;
+    j->given = alloc_array(alloc_default(), most, sizeof(*j->given));
+    if (!j->given) return err_nomem(err, most * sizeof(*j->given));
+    j->n_given = most;
+    for (const char *at = list;;) {
+        while (*at == ' ' || *at == '\n') at++;
+        TRY(next_id(&at, &j->given[j->n], err));
+        if (j->given[j->n] >= j->info.vocab_size)
+            return err_set(err, LATH_ERR_INPUT, "--ids: id %d is not in 0..%d", (int)j->given[j->n],
+                           (int)j->info.vocab_size - 1);
+        j->n++;
+        while (*at == ' ' || *at == '\n') at++;
+        if (*at == 0) break;
+        if (*at == ',') at++;
+    }
+    j->ids = j->given;
+    return LATH_OK;
+}
+
+lath_status lm_prompt(lm_job *j, lath_error *err)
+{
+    buf text = {0};
+    lath_status st = prompt_read(j->o, &text, err);
+    if (st == LATH_OK) st = lm_encode(j, &text, err);
+    prompt_release(&text);
+    return st;
+}
+
+lath_status lm_begin(lm_job *j, lath_error *err)
+{
+    lath_session_options so = LATH_SESSION_OPTIONS_INIT;
+    if (!j->o->ctx && j->n > (size_t)j->plan.most)
+        return err_set(err, LATH_ERR_KV_FULL, "the prompt has %zu tokens, the model's window %d", j->n,
+                       (int)j->plan.most);
+    if (j->o->ctx > j->plan.most)
+        return err_set(err, LATH_ERR_USAGE, "--ctx: %lld, the model's window is %d", (long long)j->o->ctx,
+                       (int)j->plan.most);
+    if (j->o->ctx && j->n > (size_t)j->o->ctx)
+        return err_set(err, LATH_ERR_KV_FULL, "the prompt has %zu tokens, --ctx is %lld", j->n, (long long)j->o->ctx);
+    so.ctx = j->o->ctx ? (int32_t)j->o->ctx : (int32_t)j->n;
+    return lath_session_create(j->s.model, &so, &j->session, err);
+}
+
+typedef struct feed {
+    lm_see see;
+    void *ctx;
+    lath_status st;
+    lath_error err; /* what `see` said: the library says that it was interrupted */
+} feed;
+
+static int see_each(void *ctx, size_t at, const float *logits)
+{
+    feed *f = ctx;
+    f->st = signals_check(&f->err);
+    if (f->st == LATH_OK) f->st = f->see(f->ctx, at, logits, &f->err);
+    return f->st != LATH_OK;
+}
+
+lath_status lm_feed(lm_job *j, const int32_t *ids, size_t n, lm_see see, void *ctx, progress *p, lath_error *err)
+{
+    feed f = {.see = see, .ctx = ctx};
+    for (size_t at = 0; at < n;) {
+        const size_t take = n - at <= PIECE + 1 ? n - at : PIECE;
+        if (progress_tick(p, at, n)) return signals_check(err);
+        const lath_status st = see ? lath_session_append_each(j->session, ids + at, take, see_each, &f, err)
+                                   : lath_session_append(j->session, ids + at, take, err);
+        if (f.st != LATH_OK) *err = f.err;
+        if (f.st != LATH_OK) return f.st;
+        if (st != LATH_OK) return st;
+        at += take;
+    }
+    progress_add(p, n);
+    return LATH_OK;
+}
+
+void lm_notes(const lm_job *j)
+{
+    lath_session_stats stats = {.struct_size = sizeof(stats)};
+    if (j->o->quiet || j->o->verbose == 0 || lath_session_get_stats(j->session, &stats, NULL) != LATH_OK) return;
+    const uint64_t n = stats.n_prefill + stats.n_step;
+    const double seconds = stats.seconds_prefill + stats.seconds_step;
+    fprintf(stderr, "lath: %llu token%s in %.3f s (%.1f tokens/s), %.1f MB of keys and values, %.1f MB of work\n",
+            (unsigned long long)n, n == 1 ? "" : "s", seconds, seconds > 0 ? (double)n / seconds : 0,
+            (double)stats.kv_bytes / 1e6, (double)stats.work_bytes / 1e6);
+}
+
+void lm_close(lm_job *j)
+{
+    lath_session_destroy(j->session);
+    lath_tokens_release(&j->tokens);
+    alloc_release(alloc_default(), j->given, j->n_given * sizeof(*j->given));
+    setup_close(&j->s);
+    *j = (lm_job){0};
+}
+
+/* Decoders cut the blank of a text's first token: the second of two tells how it stands inside a text. */
+lath_status lm_token_text(const lm_job *j, int32_t id, buf *out, bool *known, lath_error *err)
+{
+    const lath_tokenizer *tok = lath_model_tokenizer(j->s.model);
+    const int32_t twice[2] = {id, id};
+    char *one = NULL, *two = NULL;
+    size_t n_one = 0, n_two = 0;
+    *known = lath_tokenizer_token(tok, id) != NULL;
+    if (!*known) return LATH_OK;
+    TRY(lath_decode(tok, twice, 1, 0, &one, &n_one, err));
+    const lath_status st = lath_decode(tok, twice, 2, 0, &two, &n_two, err);
+    if (st == LATH_OK && n_two > n_one && memcmp(two, one, n_one) == 0)
+        buf_append(out, two + n_one, n_two - n_one);
+    else if (st == LATH_OK)
+        buf_append(out, one, n_one);
+    lath_string_release(tok, two);
+    lath_string_release(tok, one);
+    return st == LATH_OK ? buf_status(out, err) : st;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_decoder_steps.c [CASE]: sessions of every directory of tests/golden/decoder. Greedy tokens are those of the reference until it is undecided itself (two
+ * logits closer than 1e-3); a prompt at once and token by token give the same logits; 1, 2 and 3 threads give the same bits.
+ */
+#include <math.h>
+
+#include "engine/engine.h"
+#include "engine/session.h"
+#include "store/safetensors.h"
+#include "support/golden.h"
+#include "support/test.h"
+
+static const char *only; /* the program's argument; NULL: all cases */
+enum { GREEDY_PROMPT = 1, LONG_PROMPT = 2, STEPS = 32 };
+static const double UNDECIDED = 1e-3, STEP_ABS = 1e-4;
+
+typedef struct opened {
+    lath_runtime *rt;
+    lath_model *model;
+    lath_session *session;
+    safetensors *want;
+    int64_t vocab;
+} opened;
+
+static opened open_case(const char *path, int32_t threads, lath_isa isa)
+{
+    opened o;
+    lath_error err;
+    char file[1500];
+    lath_runtime_options ro = LATH_RUNTIME_OPTIONS_INIT;
+    lath_model_options mo = LATH_MODEL_OPTIONS_INIT;
+    ro.n_threads = threads;
+    ro.isa = isa;
+    mo.precision = LATH_PRECISION_EXACT;
+    assert_ok(lath_runtime_create(&ro, &o.rt, &err), err);
+    assert_ok(lath_model_open(o.rt, path, &mo, &o.model, &err), err);
+    assert_ok(lath_session_create(o.model, NULL, &o.session, &err), err);
+    snprintf(file, sizeof(file), "%s/expected.safetensors", path);
+    assert_ok(safetensors_open(alloc_default(), file, FILE_MAP, &o.want, &err), err);
+    o.vocab = o.model->arch.dims.vocab_size;
+    return o;
+}
+
+static void close_case(opened o)
+{
+    safetensors_close(o.want);
+    lath_session_destroy(o.session);
+    lath_model_close(o.model);
+    lath_runtime_destroy(o.rt);
+}
+
+static const tensor *want_of(const opened *o, const char *key)
+{
+    const tensor *t = safetensors_find(o->want, key);
+    if (!t) fail_msg("no reference tensor %s", key);
+    return t;
+}
+
+static const tensor *prompt_ids(const opened *o, int prompt)
+{
+    char key[32];
+    snprintf(key, sizeof(key), "p%d.ids", prompt);
+    return want_of(o, key);
+}
+
+static void each_case(void (*check)(const char *path, const char *name))
+{
+    arena mem;
+    char dir[1024], path[1400];
+    size_t n, checked = 0;
+    arena_init(&mem, alloc_default());
+    test_path(dir, sizeof(dir), "golden", "decoder");
+    const char **names = test_list_dirs(&mem, dir, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (only && strcmp(only, names[i]) != 0) continue;
+        snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+        check(path, names[i]);
+        checked++;
+    }
+    if (checked == 0) fail_msg("%s has no %s", dir, only ? only : "case");
+    arena_deinit(&mem);
+}
+
+static const float *logits_of(const opened *o)
+{
+    lath_error err;
+    const float *logits = NULL;
+    assert_ok(lath_session_logits(o->session, &logits, &err), err);
+    return logits;
+}
+
+static int32_t likeliest(const float *logits, int64_t n)
+{
+    int32_t best = 0;
+    for (int32_t i = 1; i < n; i++)
+        if (logits[i] > logits[best]) best = i;
+    return best;
+}
+
+/* --------------------------------------------------------------------------------------------------------------- greedy */
+
+/* The reference's prompt, then what is likeliest, STEPS times; all logits [STEPS, vocab] into `seen`, tokens into `ids`. */
+static void generate(const opened *o, int32_t *ids, float *seen)
+{
+    lath_error err;
+    const tensor *prompt = prompt_ids(o, GREEDY_PROMPT);
+    assert_ok(lath_session_append(o->session, prompt->data, (size_t)prompt->count, &err), err);
+    for (int i = 0; i < STEPS; i++) {
+        const float *logits = logits_of(o);
+        memcpy(seen + i * o->vocab, logits, (size_t)o->vocab * sizeof(float));
+        ids[i] = likeliest(logits, o->vocab);
+        assert_ok(lath_session_append(o->session, &ids[i], 1, &err), err);
+    }
+    assert_int_equal(lath_session_size(o->session), prompt->count + STEPS);
+}
+
+static void greedy_of(const char *path, const char *name)
+{
+    static const lath_isa isas[] = {LATH_ISA_AUTO, LATH_ISA_REF};
+    for (size_t k = 0; k < 2; k++) {
+        int32_t first[STEPS], ids[STEPS];
+        float *alone = NULL;
+        for (int32_t threads = 1; threads <= 3; threads++) {
+            opened o = open_case(path, threads, isas[k]);
+            const size_t bytes = sizeof(float) * (size_t)(STEPS * o.vocab);
+            float *seen = test_malloc(bytes);
+            generate(&o, threads == 1 ? first : ids, seen);
+            if (threads == 1) {
+                const int32_t *want = want_of(&o, "greedy.ids")->data;
+                const float *gaps = want_of(&o, "greedy.gaps")->data;
+                int n = 0;
+                while (n < STEPS && (double)gaps[n] >= UNDECIDED && first[n] == want[n]) n++;
+                if (n < STEPS && (double)gaps[n] >= UNDECIDED)
+                    fail_msg("%s: token %d is %d, want %d", name, n, first[n], want[n]);
+                printf("    %-26s %d tokens as the reference's\n", name, n);
+                alone = seen;
+                seen = NULL;
+            } else if (memcmp(alone, seen, bytes) != 0 || memcmp(first, ids, sizeof(ids)) != 0) {
+                fail_msg("%s: other bits with %d threads", name, threads);
+            }
+            if (seen) test_free(seen);
+            close_case(o);
+        }
+        test_free(alone);
+    }
+}
+
+static void test_greedy(void **state)
+{
+    (void)state;
+    each_case(greedy_of);
+}
+
+/* ------------------------------------------------------------------------------------------------------ prefill and steps */
+
+typedef struct keep {
+    float *to;
+    int64_t vocab;
+    size_t n;
+} keep;
+
+static int keep_logits(void *ctx, size_t at, const float *logits)
+{
+    keep *k = ctx;
+    assert_int_equal(at, k->n);
+    memcpy(k->to + k->n++ * (size_t)k->vocab, logits, (size_t)k->vocab * sizeof(float));
+    return 0;
+}
+
+static int32_t rotation_of(const opened *o, size_t length)
+{
+    const arch_model *m = &o->model->arch;
+    return m->desc->rotation ? m->desc->rotation(m, (int64_t)length) : 0;
+}
+
+/* Logits of all at once, of one by one, and of pieces. Where the base of the rotation grows with the text ("dynamic"), a step sees keys that were turned for
+ * a shorter one, as in the reference: that is compared up to where it begins. */
+static void steps_of(const char *path, const char *name)
+{
+    static const size_t pieces[] = {3, 1, 7, 1, 1, 16, 2, 64};
+    lath_error err;
+    opened o = open_case(path, 2, LATH_ISA_AUTO);
+    const tensor *ids = prompt_ids(&o, LONG_PROMPT);
+    const size_t n = strstr(name, "dynamic") ? 33 : (size_t)ids->count;
+    keep whole = {test_malloc(sizeof(float) * n * (size_t)o.vocab), o.vocab, 0}, parts = whole;
+    parts.to = test_malloc(sizeof(float) * n * (size_t)o.vocab);
+    double worst = 0;
+    assert_ok(lath_session_append_each(o.session, ids->data, n, keep_logits, &whole, &err), err);
+    assert_int_equal(whole.n, n);
+    for (int cut = 0; cut < 2; cut++) {
+        parts.n = 0;
+        assert_int_equal(lath_session_rewind(o.session, 0), 0);
+        for (size_t at = 0, i = 0; at < n; i++) {
+            const size_t take = cut == 0 ? 1 : pieces[i % 8] < n - at ? pieces[i % 8] : n - at;
+            assert_ok(
+                lath_session_append_each(o.session, (const int32_t *)ids->data + at, take, keep_logits, &parts, &err),
+                err);
+            at += take;
+        }
+        for (size_t i = 0; i < n; i++) {
+            const size_t at = i * (size_t)o.vocab;
+            const double d = golden_max_abs(whole.to + at, parts.to + at, (size_t)o.vocab);
+            if (rotation_of(&o, i + 1) != rotation_of(&o, n)) continue; /* a longer text is turned otherwise */
+            if (!(d <= STEP_ABS)) fail_msg("%s: position %zu: other by %g", name, i, d);
+            worst = fmax(worst, d);
+        }
+    }
+    printf("    %-26s steps differ by %.1e\n", name, worst);
+    test_free(whole.to);
+    test_free(parts.to);
+    close_case(o);
+}
+
+static void test_steps(void **state)
+{
+    (void)state;
+    each_case(steps_of);
+}
+
+int main(int argc, char **argv)
+{
+    only = argc > 1 ? argv[1] : NULL;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_greedy), cmocka_unit_test(test_steps)};
+    return TEST_RUN(tests);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_decoders.c [--gguf] [CASE]: every directory of tests/golden/decoder (tiny random language models, made by tools/ref from the reference
+ * implementation), or the GGUF files of tests/golden/gguf, most of which are the same models:
+ * tensors of the layers, logits at every position of some prompts and what they say is likeliest, with the best and with the plain-C kernels; then what
+ * holds without a reference: the same bits alone and packed with others, at 1, 2 and 3 threads.
+ */
+#include <math.h>
+
+#include "base/file.h"
+#include "support/forward.h"
+#include "support/golden.h"
+#include "support/test.h"
+
+static const char *only;             /* the program's argument; NULL: all cases */
+static const char *kind = "decoder"; /* or "gguf": the folder of the cases */
+static const double MAX_ABS = 1e-3, AIM = 1e-4, LAYER_REL = 1e-4;
+enum { N_PROMPTS = 3, TRACED = 1, MAX_TOK = 128 };
+
+static bool from_gguf(void) { return strcmp(kind, "gguf") == 0; }
+
+typedef struct opened {
+    lath_runtime *rt;
+    lath_model *model;
+    safetensors *want;
+} opened;
+
+static opened open_case(const char *path, int32_t threads, lath_isa isa)
+{
+    opened o;
+    lath_error err;
+    char file[1500];
+    lath_runtime_options ro = LATH_RUNTIME_OPTIONS_INIT;
+    lath_model_options mo = LATH_MODEL_OPTIONS_INIT;
+    ro.n_threads = threads;
+    ro.isa = isa;
+    mo.precision = LATH_PRECISION_EXACT;
+    assert_ok(lath_runtime_create(&ro, &o.rt, &err), err);
+    snprintf(file, sizeof(file), "%s%s", path, from_gguf() ? "/model.gguf" : "");
+    assert_ok(lath_model_open(o.rt, file, &mo, &o.model, &err), err);
+    assert_int_equal(o.model->kind, MODEL_GENERATOR);
+    assert_ok(o.model->lm_head_error.status, o.model->lm_head_error);
+    snprintf(file, sizeof(file), "%s/expected.safetensors", path);
+    if (!file_exists(file)) { /* the directory's */
+        char dir[1100];
+        test_path(dir, sizeof(dir), "golden", "decoder");
+        snprintf(file, sizeof(file), "%s%s/expected.safetensors", dir, strrchr(path, '/'));
+    }
+    assert_ok(safetensors_open(alloc_default(), file, FILE_MAP, &o.want, &err), err);
+    return o;
+}
+
+static void close_case(opened o)
+{
+    safetensors_close(o.want);
+    lath_model_close(o.model);
+    lath_runtime_destroy(o.rt);
+}
+
+static const tensor *want_of(const safetensors *s, const char *key)
+{
+    const tensor *t = safetensors_find(s, key);
+    if (!t) fail_msg("no reference tensor %s", key);
+    return t;
+}
+
+/* "p<prompt>.<name>". */
+static const tensor *prompt_tensor(const safetensors *s, int prompt, const char *name)
+{
+    char key[96];
+    snprintf(key, sizeof(key), "p%d.%s", prompt, name);
+    return want_of(s, key);
+}
+
+static void each_case(void (*check)(const char *path, const char *name))
+{
+    arena mem;
+    char dir[1024], path[1400];
+    size_t n, checked = 0;
+    arena_init(&mem, alloc_default());
+    test_path(dir, sizeof(dir), "golden", kind);
+    const char **names = test_list_dirs(&mem, dir, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (only && strcmp(only, names[i]) != 0) continue;
+        snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+        check(path, names[i]);
+        checked++;
+    }
+    if (checked == 0) fail_msg("%s has no %s", dir, only ? only : "case");
+    arena_deinit(&mem);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- the forward */
+
+/* Logits [n_tok, vocab] of a packed batch of the prompts first <= p < last. */
+static void run_prompts(const opened *o, int first, int last, const trace_sink *trace, float *logits)
+{
+    prompt_ids prompts[N_PROMPTS];
+    int64_t n = 0;
+    for (int p = first; p < last; p++) {
+        const tensor *ids = prompt_tensor(o->want, p, "ids");
+        prompts[p - first] = (prompt_ids){ids->data, ids->count};
+        n += ids->count;
+    }
+    assert_true(n <= MAX_TOK);
+    test_forward(o->model, prompts, last - first, trace, logits);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- layers */
+
+typedef struct layer_check {
+    const safetensors *want;
+    const char *name;
+    int seen;
+    double worst;
+} layer_check;
+
+static lath_status see(void *ctx, stream *s, trace_point point, int32_t layer, view x)
+{
+    static const char *const names[TRACE_COUNT + 1] = {"embed",   "attn_out", "attn_norm",
+                                                       "ffn_out", "residual", "final"};
+    layer_check *c = ctx;
+    char key[64];
+    if (layer < 0)
+        snprintf(key, sizeof(key), "%s", names[point]);
+    else
+        snprintf(key, sizeof(key), "layer.%d.%s", layer, names[point]);
+    const tensor *t = prompt_tensor(c->want, TRACED, key);
+    assert_int_equal(t->dim[0], x.n_tok);
+    assert_int_equal(t->dim[1], x.d);
+    const float *want = t->data;
+    float *have = test_malloc((size_t)t->count * sizeof(float));
+    assert_int_equal(s->ops->read_rows(s, x, 0, x.n_tok, have), LATH_OK);
+    double largest = 0;
+    for (int64_t i = 0; i < t->count; i++) largest = fmax(largest, fabs((double)want[i]));
+    const double d = golden_max_abs(have, want, (size_t)t->count) / largest;
+    if (!(d <= LAYER_REL)) fail_msg("%s: %s: %g of its largest value", c->name, key, d);
+    c->worst = fmax(c->worst, d);
+    c->seen++;
+    test_free(have);
+    return LATH_OK;
+}
+
+static void layers_of(const char *path, const char *name)
+{
+    opened o = open_case(path, 2, LATH_ISA_AUTO);
+    layer_check c = {.want = o.want, .name = name};
+    const trace_sink sink = {see, &c};
+    float *logits = test_malloc(sizeof(float) * (size_t)(MAX_TOK * o.model->arch.dims.vocab_size));
+    run_prompts(&o, TRACED, TRACED + 1, &sink, logits);
+    assert_int_equal(c.seen, 2 + 4 * o.model->arch.dims.n_layers);
+    printf("    %-26s %d tensors, worst %.1e of the largest value\n", name, c.seen, c.worst);
+    test_free(logits);
+    close_case(o);
+}
+
+static void test_layers(void **state)
+{
+    (void)state;
+    each_case(layers_of);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- logits */
+
+/* The likeliest of n, the first of equals, and how far it is ahead of the second. */
+static int64_t best_of(const float *x, int64_t n, double *gap)
+{
+    int64_t best = 0;
+    double second = -INFINITY;
+    for (int64_t i = 1; i < n; i++) {
+        if (x[i] > x[best]) {
+            second = (double)x[best];
+            best = i;
+        } else {
+            second = fmax(second, (double)x[i]);
+        }
+    }
+    *gap = (double)x[best] - second;
+    return best;
+}
+
+static double check_logits(const char *path, const char *name, lath_isa isa)
+{
+    opened o = open_case(path, 1, isa);
+    const int64_t vocab = o.model->arch.dims.vocab_size;
+    float *have = test_malloc(sizeof(float) * (size_t)(MAX_TOK * vocab));
+    double worst = 0;
+    int64_t decided = 0;
+    for (int p = 0; p < N_PROMPTS; p++) {
+        const tensor *t = prompt_tensor(o.want, p, "logits");
+        const float *want = t->data;
+        assert_int_equal(t->dim[1], vocab);
+        run_prompts(&o, p, p + 1, NULL, have);
+        for (int64_t i = 0; i < t->dim[0]; i++) {
+            double gap, own, d = golden_max_abs(have + i * vocab, want + i * vocab, (size_t)vocab);
+            if (!(d <= MAX_ABS)) fail_msg("%s: prompt %d, position %lld: max abs %g", name, p, (long long)i, d);
+            worst = fmax(worst, d);
+            const int64_t best = best_of(want + i * vocab, vocab, &gap);
+            if (gap <= MAX_ABS) continue;
+            decided++;
+            if (best_of(have + i * vocab, vocab, &own) != best)
+                fail_msg("%s: prompt %d, position %lld: another token is likeliest", name, p, (long long)i);
+        }
+    }
+    assert_true(decided > 50);
+    if (worst > AIM) printf("    %s: max abs %.1e, more than the %g aimed at\n", name, worst, AIM);
+    test_free(have);
+    close_case(o);
+    return worst;
+}
+
+static void logits_of(const char *path, const char *name)
+{
+    const double best = check_logits(path, name, LATH_ISA_AUTO), ref = check_logits(path, name, LATH_ISA_REF);
+    printf("    %-26s logits: max abs %.1e (best kernels), %.1e (reference kernels)\n", name, best, ref);
+}
+
+static void test_logits(void **state)
+{
+    (void)state;
+    each_case(logits_of);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ invariance */
+
+static void invariance_of(const char *path, const char *name)
+{
+    static const lath_isa isas[] = {LATH_ISA_AUTO, LATH_ISA_REF};
+    for (size_t k = 0; k < 2; k++) {
+        float *alone = NULL, *packed = NULL;
+        for (int32_t threads = 1; threads <= 3; threads++) {
+            opened o = open_case(path, threads, isas[k]);
+            const size_t vocab = (size_t)o.model->arch.dims.vocab_size, most = sizeof(float) * MAX_TOK * vocab;
+            size_t n = 0;
+            if (!alone) alone = test_malloc(most);
+            if (!packed) packed = test_malloc(most);
+            for (int p = 0; p < N_PROMPTS; p++) {
+                if (threads == 1) run_prompts(&o, p, p + 1, NULL, alone + n * vocab);
+                n += (size_t)prompt_tensor(o.want, p, "ids")->count;
+            }
+            run_prompts(&o, 0, N_PROMPTS, NULL, packed);
+            if (memcmp(alone, packed, n * vocab * sizeof(float)) != 0)
+                fail_msg("%s: other bits when packed, %d threads", name, threads);
+            close_case(o);
+        }
+        test_free(alone);
+        test_free(packed);
+    }
+}
+
+static void test_invariance(void **state)
+{
+    (void)state;
+    each_case(invariance_of);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--gguf") == 0) {
+        kind = "gguf";
+        argc--, argv++;
+    }
+    only = argc > 1 ? argv[1] : NULL;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_logits),
+        cmocka_unit_test(test_invariance),
+    };
+    return TEST_RUN(tests);
+}

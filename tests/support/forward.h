@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * forward.h: all logits of some prompts, by the forward and the output head of an open language model. */
+#ifndef LATH_TESTS_FORWARD_H
+#define LATH_TESTS_FORWARD_H
+
+#include "engine/engine.h"
+
+typedef struct prompt_ids {
+    const int32_t *ids;
+    int64_t n;
+} prompt_ids;
+
+/* The prompts packed as one batch; logits: [tokens of all, vocab]. trace may be NULL; it sees the hidden states that the head reads as TRACE_COUNT. */
+void test_forward(const lath_model *m, const prompt_ids *prompts, int n_prompts, const trace_sink *trace,
+                  float *logits);
+
+#endif

@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes tests/golden/decoder/CASE: tiny random language models of every architecture and kind of rope scaling, and
+what the reference gives: logits at every position of some prompts, 32 tokens chosen greedily, tensors of the layers.
+
+Each case is a whole model directory with expected.safetensors beside it (README.md has its tensors). Prompts are longer
+than the windows, and than what rope scaling starts from. Weights are random but scaled so that mistakes show: every
+case names changes of its configuration (`probes`), and is refused unless each of them moves a logit by more than three times
+what a test allows.
+
+    make_decoder_goldens.py [CASE...]      all cases when none is named
+"""
+
+import contextlib
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+import refcommon
+
+refcommon.offline()
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from safetensors.torch import save_file  # noqa: E402
+from transformers import AutoConfig, AutoModelForCausalLM  # noqa: E402
+from transformers.utils.logging import disable_progress_bar  # noqa: E402
+
+import tiny_tokenizers as tiny  # noqa: E402
+from decoder_cases import CASES, VOCAB, Case  # noqa: E402
+from st_goldens import Random, run  # noqa: E402
+
+SHOWS = 3e-3  # what a probe must move at least; tests allow 1e-3
+LENGTHS = (1, 19, 45)  # of the prompts
+GREEDY, STEPS = 1, 32  # the prompt that is gone on with; it crosses windows and original lengths
+
+# (name, scale, offset), the first that fits
+RULES = [
+    (r"[nN]orm\w*\.weight$", 0.2, 1.0),
+    (r"bias$", 0.2, 0.0),
+    (r"embed_tokens", 0.4, 0.0),
+    (r"down_proj", 0.7, 0.0),
+    (r"mlp\.gate\.weight", 0.8, 0.0),
+    (r"(q|k|qkv)_proj", 0.5, 0.0),
+    (r"", 0.35, 0.0),
+]
+GEMMA_RULES = [(r"norm\.weight$", 0.3, 0.0), (r"embed_tokens", 0.12, 0.0), *RULES]
+
+
+def random_weights(case: Case, at: Path, rand: Random) -> dict[str, torch.Tensor]:
+    """Weights under the names of the reference's own class, in the order in which that class has them."""
+    with torch.device("meta"):
+        shapes = {n: p.shape for n, p in AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(at)).named_parameters()}
+    rules = [(r"lm_head", case.head, 0.0), *(GEMMA_RULES if "gemma" in case.config["model_type"] else RULES)]
+    return {name: rand(*shape, scale=s, offset=o) for name, shape in shapes.items()
+            for s, o in [next((s, o) for pattern, s, o in rules if re.search(pattern, name))]}
+
+
+def file_weights(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The same as published files have them: experts one by one."""
+    out = {}
+    for name, value in weights.items():
+        if ".experts." not in name:
+            out[name] = value
+            continue
+        base, leaf = name.rsplit(".", 1)
+        for e, part in enumerate(value):
+            pieces = zip(("gate_proj", "up_proj"), part.chunk(2)) if leaf == "gate_up_proj" else [("down_proj", part)]
+            out |= {f"{base}.{e}.{piece}.weight": w.contiguous() for piece, w in pieces}
+    return out
+
+
+def load(at: Path, dtype: torch.dtype = torch.float32):
+    model = AutoModelForCausalLM.from_pretrained(
+        at, dtype=dtype, attn_implementation="eager", experts_implementation="eager").eval()
+    model.generation_config.eos_token_id = None
+    return model
+
+
+def points(model):
+    gemma = "gemma" in model.config.model_type
+    yield "embed", model.model.embed_tokens
+    for i, layer in enumerate(model.model.layers):
+        yield f"layer.{i}.attn_out", layer.post_attention_layernorm if gemma else layer.self_attn.o_proj
+        yield f"layer.{i}.attn_norm", layer.pre_feedforward_layernorm if gemma else layer.post_attention_layernorm
+        yield f"layer.{i}.ffn_out", layer.post_feedforward_layernorm if gemma else layer.mlp
+        yield f"layer.{i}.residual", layer
+    yield "final", model.model.norm
+
+
+def logits(at: Path, ids: torch.Tensor, dtype: torch.dtype = torch.float32, seen: dict | None = None) -> torch.Tensor:
+    """[n, vocab] of a fresh model: dynamic scaling remembers the longest text."""
+    model = load(at, dtype)
+    factors = {"embed": getattr(model.config, "embedding_multiplier", 1.0)}
+    factors |= dict.fromkeys(("attn_out", "ffn_out"), getattr(model.config, "residual_multiplier", 1.0))
+
+    def keep(name: str, value) -> None:
+        value = value[0] if isinstance(value, tuple) else value
+        seen[name] = (value.reshape(len(ids), -1) * factors.get(name.rsplit(".", 1)[-1], 1.0)).clone()
+
+    for name, module in points(model) if seen is not None else ():
+        module.register_forward_hook(lambda _m, _in, out, name=name: keep(name, out))
+    with torch.no_grad():
+        return model(input_ids=ids[None], attention_mask=torch.ones_like(ids)[None], use_cache=False).logits[0]
+
+
+def greedy(at: Path, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The next STEPS tokens, and how far each is ahead of the second best."""
+    with torch.no_grad():
+        made = load(at).generate(ids[None], attention_mask=torch.ones_like(ids)[None], do_sample=False, max_new_tokens=STEPS,
+                                 output_logits=True, return_dict_in_generate=True, pad_token_id=0)
+    best = torch.stack(made.logits)[:, 0].topk(2).values
+    return made.sequences[0, len(ids):], best[:, 0] - best[:, 1]
+
+
+@contextlib.contextmanager
+def with_change(case: Case, at: Path, change: dict):
+    """A copy of the directory with another config.json; None removes a field."""
+    with tempfile.TemporaryDirectory() as other:
+        shutil.copytree(at, other, dirs_exist_ok=True)
+        config = {k: v for k, v in (case.file_config() | change).items() if k not in change or v is not None}
+        refcommon.write_json(Path(other) / "config.json", config)
+        yield Path(other)
+
+
+def check_probes(case: Case, at: Path, prompts: list[torch.Tensor]) -> None:
+    plain = [logits(at, p) for p in prompts]
+
+    def moved(change: dict) -> float:
+        with with_change(case, at, change) as other:
+            return max(float((logits(other, p) - was).abs().max()) for p, was in zip(prompts, plain))
+
+    for change in case.same:
+        if moved(change) != 0:
+            raise ValueError(f"{case.name}: {change} should not change anything")
+    for change in case.probes:
+        if not (by := moved(change)) > SHOWS:
+            raise ValueError(f"{case.name}: {change} moves logits by {by:.2g} only")
+
+
+def make(case: Case) -> int:
+    """Writes one case; returns its size in bytes."""
+    at = refcommon.GOLDEN / "decoder" / case.name
+    shutil.rmtree(at, ignore_errors=True)
+    at.mkdir(parents=True)
+    tok, tok_config = tiny.letters()
+    (at / "tokenizer.json").write_text(tok.to_str() + "\n", encoding="utf-8")
+    refcommon.write_json(at / "tokenizer_config.json", tok_config)
+    refcommon.write_json(at / "config.json", case.file_config())
+    rand = Random(case.name, case.dtype)
+    weights = random_weights(case, at, rand)
+    save_file(file_weights(weights), at / "model.safetensors", metadata={"format": "pt"})
+    have = load(at).state_dict()
+    for name, value in weights.items():
+        if not torch.equal(have[name], value.float()):
+            raise ValueError(f"{name} was not loaded as written")
+    prompts = [torch.from_numpy(rand.rng.integers(0, VOCAB, n)) for n in LENGTHS]
+    tensors, error = {}, 0.0
+    for i, ids in enumerate(prompts):
+        seen: dict[str, torch.Tensor] = {}
+        tensors[f"p{i}.ids"] = ids.to(torch.int32)
+        tensors[f"p{i}.logits"] = logits(at, ids, seen=seen)
+        if i == GREEDY:
+            tensors |= {f"p{i}.{name}": value for name, value in seen.items()}
+        error = max(error, float((tensors[f"p{i}.logits"] - logits(at, ids, torch.float64)).abs().max()))
+    tokens, gaps = greedy(at, prompts[GREEDY])
+    tensors |= {"greedy.ids": tokens.to(torch.int32), "greedy.gaps": gaps}
+    spread = float(np.ptp(tensors[f"p{GREEDY}.logits"].numpy()))
+    versions = refcommon.versions("torch", "transformers", "tokenizers", "safetensors")
+    save_file({n: t.contiguous() for n, t in tensors.items()}, at / "expected.safetensors", metadata={
+        "reference": ", ".join(f"{k} {v}" for k, v in versions.items()), "max_abs_f32_minus_f64": f"{error:.2g}",
+        "notes": " ".join(case.notes)})
+    check_probes(case, at, prompts[1:])
+    print(f"    logits span {spread:.3g}, f32 to f64 {error:.1e}, gaps {float(gaps.min()):.2g}..{float(gaps.max()):.2g}, "
+          f"{len(set(tokens.tolist()))} different tokens")
+    return sum(f.stat().st_size for f in at.rglob("*") if f.is_file())
+
+
+if __name__ == "__main__":
+    disable_progress_bar()
+    run(CASES, make)
