@@ -12,7 +12,7 @@
 
 #define VEC512_INLINE static inline __attribute__((always_inline))
 
-/* Floats: set1, load and store (64-byte aligned), fma (x y + z, rounded once), all (the first of four everywhere), spread4 (float i in the lanes of
+/* Floats: set1, load and store (64-byte aligned), fma (x y + z, rounded once), mul, pair (two halves), all (the first of four everywhere), spread4 (float i in the lanes of
  * quarter i), quarter (four lanes).
  * Integers: bytes (64, any alignment), quarters (16 bytes four times), halves (32 and 32 bytes), rows (16 bytes of four rows), words (an int16 for
  * each quarter), low (zeros behind); right, right_each, left_each (shifts of words); less (a - b, int32); lookup (VPSHUFB); pick (word i is word
@@ -37,6 +37,11 @@ VEC512_INLINE vec512_f32 vec512_fma(vec512_f32 x, vec512_f32 y, vec512_f32 z)
 {
     return (vec512_f32){_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
 }
+VEC512_INLINE vec512_f32 vec512_mul(vec512_f32 x, vec512_f32 y)
+{
+    return (vec512_f32){_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)};
+}
+VEC512_INLINE vec512_f32 vec512_pair(__m256 a, __m256 b) { return (vec512_f32){a, b}; }
 VEC512_INLINE __m256i vec512_load_half(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
 VEC512_INLINE vec512_int vec512_bytes(const void *p)
 {
@@ -176,6 +181,9 @@ VEC512_INLINE vec512_f32 vec512_set1(float f) { return _mm512_set1_ps(f); }
 VEC512_INLINE vec512_f32 vec512_load(const float *p) { return _mm512_load_ps(p); } /* 64-byte aligned */
 VEC512_INLINE void vec512_store(float *p, vec512_f32 x) { _mm512_store_ps(p, x); }
 VEC512_INLINE vec512_f32 vec512_fma(vec512_f32 a, vec512_f32 b, vec512_f32 c) { return _mm512_fmadd_ps(a, b, c); }
+
+VEC512_INLINE vec512_f32 vec512_mul(vec512_f32 x, vec512_f32 y) { return _mm512_mul_ps(x, y); }
+VEC512_INLINE vec512_f32 vec512_pair(__m256 a, __m256 b) { return _mm512_insertf32x8(_mm512_castps256_ps512(a), b, 1); }
 
 typedef __m512i vec512_int;
 
