@@ -193,11 +193,11 @@ static grammar_expr *real(schema *s, const json_value *v, const schema_place *at
     return grammar_list(b, GRAMMAR_ALT, p.v, p.n);
 }
 
-/* -?(0|[1-9][0-9]*), up to 17 digits. */
+/* -?(0|[1-9][0-9]*), up to 18 digits. */
 static grammar_expr *plain_whole(grammar_builder *b)
 {
     grammar_expr *sign = grammar_repeat(b, grammar_text(b, "-"), 0, 1);
-    grammar_expr *more = GRAMMAR_SEQ_OF(b, digits(b, '1', '9', 1, 1), digits(b, '0', '9', 0, WHOLE_DIGITS - 2));
+    grammar_expr *more = GRAMMAR_SEQ_OF(b, digits(b, '1', '9', 1, 1), digits(b, '0', '9', 0, WHOLE_DIGITS - 1));
     return GRAMMAR_SEQ_OF(b, sign, GRAMMAR_ALT_OF(b, grammar_text(b, "0"), more));
 }
 

@@ -331,4 +331,5 @@ def main():
     check_schemas(runtime, vocabularies, args.schemas, args.seed)
 
 
-main()
+if __name__ == "__main__":
+    main()
