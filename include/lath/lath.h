@@ -344,6 +344,41 @@ LATH_API lath_status lath_logits_top(const lath_runtime *rt, const float *logits
 LATH_API lath_status lath_logits_logprob(const lath_runtime *rt, const float *logits, size_t n, int32_t id,
                                          double *logprob, lath_error *err);
 
+/* --------------------------------------------------------------------------------------------------- texts of a certain form */
+
+/* What a text must be like: a JSON schema, or rules as text (docs/grammar.md has the syntax, and what of JSON Schema is enforced). Immutable, shared
+ * between threads. Every text that comes to its end under a grammar fits it; of a schema some values that would fit never come (white space, long
+ * numbers, properties in another order). */
+typedef struct lath_grammar lath_grammar;
+
+typedef enum lath_grammar_kind { LATH_GRAMMAR_TEXT = 0, LATH_GRAMMAR_JSON_SCHEMA = 1 } lath_grammar_kind;
+
+/* name leads messages (a file name). LATH_ERR_INPUT: malformed, or no text can fit. LATH_ERR_UNSUPPORTED: a keyword or construct that cannot be enforced,
+ * named with its place. LATH_ERR_LIMIT. The text is not needed afterwards. */
+LATH_API lath_status lath_grammar_open(lath_runtime *rt, lath_grammar_kind kind, const char *name, lath_text text,
+                                       lath_grammar **out, lath_error *err);
+LATH_API void lath_grammar_close(lath_grammar *grammar); /* NULL is allowed */
+
+/* Which tokens may come next while a text is made, for those who choose tokens themselves. One thread at a time uses it; grammar and tokenizer
+ * must outlive it. */
+typedef struct lath_matcher lath_matcher;
+
+/* end_ids: [n_end_ids] tokens that end a text; they may come where the text is complete and nowhere else. n_logits: the ids that masks
+ * are about. LATH_ERR_UNSUPPORTED: a tokenizer whose tokens stand for different texts in different places. */
+LATH_API lath_status lath_matcher_create(const lath_grammar *grammar, const lath_tokenizer *tok, const int32_t *end_ids,
+                                         size_t n_end_ids, int32_t n_logits, lath_matcher **out, lath_error *err);
+LATH_API void lath_matcher_destroy(lath_matcher *m); /* NULL is allowed */
+/* *mask: [(n_logits + 31) / 32], id may come when bit id % 32 of word id / 32 is set; borrowed until the next call. All 0: the text is complete,
+ * nothing may follow, and there is no end token. LATH_ERR_INPUT: the text is not complete, and the vocabulary has no token for what must come.
+ * LATH_ERR_LIMIT: a text can be read in too many ways at once. */
+LATH_API lath_status lath_matcher_mask(lath_matcher *m, const uint32_t **mask, lath_error *err);
+/* The token comes next. LATH_ERR_INPUT: it may not, and nothing has changed. */
+LATH_API lath_status lath_matcher_accept(lath_matcher *m, int32_t id, lath_error *err);
+LATH_API int32_t lath_matcher_complete(const lath_matcher *m); /* 1: the text so far fits */
+LATH_API int32_t lath_matcher_ended(const lath_matcher *m);    /* 1: an end token came, or nothing may follow */
+/* As new. */
+LATH_API lath_status lath_matcher_reset(lath_matcher *m, lath_error *err);
+
 /* --------------------------------------------------------------------------------------------------------------- embedding */
 
 typedef struct lath_embedder lath_embedder;

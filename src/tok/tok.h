@@ -139,6 +139,17 @@ void tok_parts_release(const tok *t, tok_parts *p);
 /* Appends the text of ids as the decoder of the file gives it. */
 lath_status tok_decode(const tok *t, const int32_t *ids, size_t n, bool skip_special, buf *out, lath_error *err);
 
+/* The bytes that every token puts into a text, for tokenizers whose decoder puts the bytes of tokens one behind the other (byte-level BPE, SentencePiece
+ * with byte tokens): what those bytes are together, as UTF-8, is the text, but for spaces that go at its beginning. Borrowed from t. LATH_ERR_UNSUPPORTED: the
+ * decoder is of another kind. Any thread. */
+typedef struct tok_bytes {
+    const char *bytes;
+    const uint32_t *at;   /* [n + 1] token id is bytes[at[id] .. at[id + 1]) */
+    const uint8_t *plain; /* [n] 0: there is no such token, or it is special and stands for no text */
+    size_t n;
+} tok_bytes;
+lath_status tok_get_bytes(const tok *t, tok_bytes *out, lath_error *err);
+
 /* The same while ids arrive (tok_stream.c): appends the text that is certain, whole characters. The tokenizer must
  * outlive it. LATH_ERR_INPUT: an id is no token, and none was added; after another error only destroy is of use. */
 typedef struct tok_stream tok_stream;
