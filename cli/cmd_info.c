@@ -12,12 +12,45 @@
 #include "output.h"
 #include "setup.h"
 
+/* Tensors of one type among those that are used. */
+typedef struct type_count {
+    const char *name;
+    int32_t n;
+    uint64_t bytes;
+} type_count;
+enum { MAX_TYPES = 32 };
+
 typedef struct facts {
     const lath_model *model;
     lath_model_info m;
+    type_count types[MAX_TYPES]; /* most bytes first */
+    size_t n_types;
+    bool generates; /* a session of it can be made, as plan says */
+    lath_session_plan plan;
     const char *isa;
     int32_t threads;
 } facts;
+
+static lath_status count_types(facts *f, lath_error *err)
+{
+    for (int32_t i = 0; i < f->m.n_tensors; i++) {
+        lath_tensor_info t;
+        size_t k = 0;
+        TRY(lath_model_get_tensor(f->model, i, &t, err));
+        if (!t.used) continue;
+        while (k < f->n_types && strcmp(f->types[k].name, t.dtype) != 0) k++;
+        if (k == MAX_TYPES) continue;
+        if (k == f->n_types) f->types[f->n_types++] = (type_count){.name = t.dtype};
+        f->types[k].n++;
+        f->types[k].bytes += t.bytes;
+        for (; k > 0 && f->types[k].bytes > f->types[k - 1].bytes; k--) {
+            const type_count swap = f->types[k];
+            f->types[k] = f->types[k - 1];
+            f->types[k - 1] = swap;
+        }
+    }
+    return LATH_OK;
+}
 
 static lath_status gather(facts *f, const setup *s, lath_error *err)
 {
@@ -25,7 +58,14 @@ static lath_status gather(facts *f, const setup *s, lath_error *err)
                  .m = {.struct_size = sizeof(lath_model_info)},
                  .isa = lath_runtime_isa(s->rt),
                  .threads = lath_runtime_threads(s->rt)};
-    return lath_model_get_info(s->model, &f->m, err);
+    TRY(lath_model_get_info(s->model, &f->m, err));
+    TRY(count_types(f, err));
+    lath_session_options so = LATH_SESSION_OPTIONS_INIT;
+    so.ctx = (int32_t)s->o->ctx;
+    f->plan.struct_size = sizeof(f->plan);
+    const lath_status st = lath_session_get_plan(s->model, &so, &f->plan, err);
+    f->generates = st == LATH_OK;
+    return st == LATH_ERR_UNSUPPORTED && !s->o->ctx ? LATH_OK : st;
 }
 
 static const char *pooling_name(lath_pooling p)
@@ -50,6 +90,40 @@ static void member(buf *b, const char *name, const char *value)
 static void number(buf *b, const char *name, uint64_t value)
 {
     buf_printf(b, "\"%s\":%llu,", name, (unsigned long long)value);
+}
+
+static void put_types(buf *b, const facts *f)
+{
+    buf_str(b, "\"types\":[");
+    for (size_t i = 0; i < f->n_types; i++) {
+        buf_str(b, i > 0 ? ",{" : "{");
+        member(b, "dtype", f->types[i].name);
+        buf_printf(b, "\"tensors\":%d,\"bytes\":%llu}", (int)f->types[i].n, (unsigned long long)f->types[i].bytes);
+    }
+    buf_str(b, "],");
+}
+
+/* What a session takes, and what conversations need. */
+static void put_session(buf *b, const facts *f)
+{
+    const lath_session_plan *p = &f->plan;
+    number(b, "kv_heads", (uint64_t)p->n_kv_heads);
+    number(b, "head_dim", (uint64_t)p->head_dim);
+    buf_printf(b, "\"output_head\":{\"tied\":%s,\"bytes\":%llu},", p->tied ? "true" : "false",
+               (unsigned long long)f->m.head_bytes);
+    buf_str(b, "\"session\":{");
+    number(b, "ctx", (uint64_t)p->ctx);
+    number(b, "most", (uint64_t)p->most);
+    number(b, "kv_bytes", p->kv_bytes);
+    number(b, "work_bytes", p->work_bytes);
+    number(b, "token_bytes", p->token_bytes);
+    number(b, "far_token_bytes", p->far_bytes);
+    number(b, "window_layers", (uint64_t)p->n_windows);
+    buf_printf(b, "\"sliding_window\":%d},", (int)p->window);
+    buf_printf(b, "\"chat_template\":%s,\"end_ids\":[", f->m.chat_template ? "true" : "false");
+    for (int32_t i = 0; i < f->m.n_end_ids; i++) buf_printf(b, "%s%d", i > 0 ? "," : "", (int)f->m.end_ids[i]);
+    buf_str(b, "],");
+    member(b, "step_activations", f->m.integer_steps ? "int8" : "f32");
 }
 
 static lath_status put_prompts(buf *b, const facts *f, lath_error *err)
@@ -136,7 +210,9 @@ static lath_status print_json(buf *b, const facts *f, bool tensors, lath_error *
         member(b, "pooling", pooling_name(m->pooling));
         buf_printf(b, "\"normalized\":%s,", m->normalized ? "true" : "false");
     }
+    if (f->generates) put_session(b, f);
     member(b, "weights_dtype", m->weights);
+    put_types(b, f);
     number(b, "params", m->n_params);
     number(b, "tensors", (uint64_t)m->n_tensors);
     number(b, "unused_tensors", (uint64_t)m->n_unused);
@@ -231,6 +307,54 @@ static lath_status table_tensors(buf *b, const facts *f, lath_error *err)
     return LATH_OK;
 }
 
+/* "F32 109 (1.2 MB), ..." where there is more than one type. */
+static void table_types(buf *b, const facts *f)
+{
+    char size[24];
+    if (f->n_types < 2) return;
+    buf_printf(b, "%-16s ", "types");
+    for (size_t i = 0; i < f->n_types; i++)
+        buf_printf(b, "%s%s %d (%s)", i > 0 ? ", " : "", f->types[i].name, (int)f->types[i].n,
+                   size_text(f->types[i].bytes, size));
+    buf_char(b, '\n');
+}
+
+static void table_ends(buf *b, const facts *f)
+{
+    const lath_tokenizer *tok = lath_model_tokenizer(f->model);
+    buf_printf(b, "%-16s %s; ", "conversation", f->m.chat_template ? "chat template" : "no chat template");
+    buf_str(b, f->m.n_end_ids ? "a text ends at " : "no token ends a text");
+    for (int32_t i = 0; i < f->m.n_end_ids; i++) {
+        const char *text = lath_tokenizer_token(tok, f->m.end_ids[i]);
+        buf_printf(b, "%s%d", i > 0 ? ", " : "", (int)f->m.end_ids[i]);
+        if (!text) continue;
+        buf_char(b, ' ');
+        json_put_string(b, text, strlen(text));
+    }
+    buf_char(b, '\n');
+}
+
+static void table_session(buf *b, const facts *f)
+{
+    const lath_session_plan *p = &f->plan;
+    char kv[24], work[24], token[24], far[24];
+    char windows[96] = "";
+    if (p->n_windows)
+        snprintf(windows, sizeof(windows), "; %d layers see %d tokens", (int)p->n_windows, (int)p->window);
+    row(b, "attention", "%d head%s of keys and values, %d features%s", (int)p->n_kv_heads,
+        p->n_kv_heads == 1 ? "" : "s", (int)p->head_dim, windows);
+    row(b, "output head", "%s, %s", p->tied ? "the embeddings (tied)" : "a matrix of its own",
+        size_text(f->m.head_bytes, work));
+    row(b, "context", "%d of %d tokens: %s of keys and values, %s of work", (int)p->ctx, (int)p->most,
+        size_text(p->kv_bytes, kv), size_text(p->work_bytes, work));
+    if (p->n_windows)
+        row(b, "a token", "%s of keys and values, beyond the sliding window %s", size_text(p->token_bytes, token),
+            size_text(p->far_bytes, far));
+    else
+        row(b, "a token", "%s of keys and values", size_text(p->token_bytes, token));
+    table_ends(b, f);
+}
+
 static lath_status print_table(buf *b, const facts *f, bool tensors, lath_error *err)
 {
     const lath_model_info *m = &f->m;
@@ -243,6 +367,7 @@ static lath_status print_table(buf *b, const facts *f, bool tensors, lath_error 
         (long long)m->d_model, (long long)m->d_ff, m->activation);
     row(b, "vocabulary", "%d", (int)m->vocab_size);
     row(b, "window", "%d tokens", (int)m->max_tokens);
+    if (f->generates) table_session(b, f);
     if (m->n_labels)
         TRY(table_labels(b, f, err));
     else
@@ -252,9 +377,11 @@ static lath_status print_table(buf *b, const facts *f, bool tensors, lath_error 
     table_inference(b, m);
     row(b, "weights", "%s, %.1f M parameters, %d tensors (%d unused), %s in files", m->weights,
         (double)m->n_params / 1e6, (int)m->n_tensors, (int)m->n_unused, size_text(m->file_bytes, a));
+    table_types(b, f);
     row(b, "memory", "files mapped, beside them %s for the model and %s for a full batch",
         size_text(m->private_bytes, c), size_text(m->batch_bytes, d));
-    row(b, "kernels", "%s, %d thread%s", f->isa, (int)f->threads, f->threads == 1 ? "" : "s");
+    row(b, "kernels", "%s, %d thread%s%s", f->isa, (int)f->threads, f->threads == 1 ? "" : "s",
+        m->integer_steps ? "; single tokens are multiplied as 8-bit integers (--precision exact: floats)" : "");
     return tensors ? table_tensors(b, f, err) : LATH_OK;
 }
 

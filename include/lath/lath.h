@@ -148,6 +148,14 @@ typedef struct lath_model_info {
     int32_t n_labels;             /* of a cross-encoder; else 0 */
     const char *score_activation; /* of a cross-encoder, as the model declares it, or NULL */
     int32_t declares_pooling;     /* 1: the model's files say how vectors are pooled; 0: `pooling` is a default */
+    /* Numbers that every token is multiplied with in the layers (tables that are looked up and the output head are not among them), and their bytes
+     * in the files; the same of the output head, where there is one. */
+    uint64_t layer_weights, layer_bytes, head_weights, head_bytes;
+    int32_t integer_steps; /* 1: a single token is multiplied with weights in blocks as 8-bit integers */
+    /* of a language model: the Jinja template of its files, or NULL; [n_end_ids] the tokens that end a text */
+    const char *chat_template;
+    const int32_t *end_ids;
+    int32_t n_end_ids;
 } lath_model_info;
 /* LATH_ERR_USAGE when info->struct_size is not one that this library knows. */
 LATH_API lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, lath_error *err);
