@@ -80,6 +80,19 @@ static lath_status put_labels(buf *b, const facts *f, lath_error *err)
     return LATH_OK;
 }
 
+static lath_status put_dtypes(buf *b, const facts *f, lath_error *err)
+{
+    buf_str(b, "\"dtypes\":{");
+    for (int32_t i = 0; i < f->m.n_dtypes; i++) {
+        lath_dtype_info d;
+        TRY(lath_model_get_dtype(f->model, i, &d, err));
+        buf_printf(b, "%s\"%s\":{\"tensors\":%d,\"params\":%llu,\"bytes\":%llu}", i > 0 ? "," : "", d.dtype,
+                   (int)d.n_tensors, (unsigned long long)d.n_params, (unsigned long long)d.bytes);
+    }
+    buf_str(b, "},");
+    return LATH_OK;
+}
+
 static lath_status put_tensors(buf *b, const facts *f, lath_error *err)
 {
     buf_str(b, ",\"tensor_list\":[");
@@ -137,6 +150,7 @@ static lath_status print_json(buf *b, const facts *f, bool tensors, lath_error *
         buf_printf(b, "\"normalized\":%s,", m->normalized ? "true" : "false");
     }
     member(b, "weights_dtype", m->weights);
+    TRY(put_dtypes(b, f, err));
     number(b, "params", m->n_params);
     number(b, "tensors", (uint64_t)m->n_tensors);
     number(b, "unused_tensors", (uint64_t)m->n_unused);
@@ -217,6 +231,19 @@ static lath_status table_labels(buf *b, const facts *f, lath_error *err)
     return LATH_OK;
 }
 
+/* Where there is more than one. */
+static lath_status table_dtypes(buf *b, const facts *f, lath_error *err)
+{
+    for (int32_t i = 0; i < f->m.n_dtypes && f->m.n_dtypes > 1; i++) {
+        lath_dtype_info d;
+        char size[24];
+        TRY(lath_model_get_dtype(f->model, i, &d, err));
+        row(b, i == 0 ? "dtypes" : "", "%-6s %4d tensors, %.1f M parameters, %s", d.dtype, (int)d.n_tensors,
+            (double)d.n_params / 1e6, size_text(d.bytes, size));
+    }
+    return LATH_OK;
+}
+
 static lath_status table_tensors(buf *b, const facts *f, lath_error *err)
 {
     buf_char(b, '\n');
@@ -252,6 +279,7 @@ static lath_status print_table(buf *b, const facts *f, bool tensors, lath_error 
     table_inference(b, m);
     row(b, "weights", "%s, %.1f M parameters, %d tensors (%d unused), %s in files", m->weights,
         (double)m->n_params / 1e6, (int)m->n_tensors, (int)m->n_unused, size_text(m->file_bytes, a));
+    TRY(table_dtypes(b, f, err));
     row(b, "memory", "files mapped, beside them %s for the model and %s for a full batch",
         size_text(m->private_bytes, c), size_text(m->batch_bytes, d));
     row(b, "kernels", "%s, %d thread%s", f->isa, (int)f->threads, f->threads == 1 ? "" : "s");

@@ -123,7 +123,7 @@ typedef struct lath_model_info {
     const char *architecture; /* "bert" */
     const char *path;
     const char *activation; /* as config.json names it */
-    const char *weights;    /* dtype of most weight bytes: "F32", "F16", "BF16" */
+    const char *weights;    /* dtype of most weight bytes: "F32", "BF16", "Q4_K" */
     int32_t n_layers, n_heads, vocab_size;
     int64_t d_model, d_ff;
     int32_t max_tokens; /* the window: min(position table, max_seq_length, rope_table_max_seq_len), specials included */
@@ -148,6 +148,7 @@ typedef struct lath_model_info {
     int32_t n_labels;             /* of a cross-encoder; else 0 */
     const char *score_activation; /* of a cross-encoder, as the model declares it, or NULL */
     int32_t declares_pooling;     /* 1: the model's files say how vectors are pooled; 0: `pooling` is a default */
+    int32_t n_dtypes;             /* dtypes of the tensors in use */
 } lath_model_info;
 /* LATH_ERR_USAGE when info->struct_size is not one that this library knows. */
 LATH_API lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, lath_error *err);
@@ -167,6 +168,14 @@ typedef struct lath_tensor_info {
 } lath_tensor_info;
 /* Tensor i of 0 .. n_tensors - 1 in file order. LATH_ERR_USAGE when out of range. */
 LATH_API lath_status lath_model_get_tensor(const lath_model *model, int32_t i, lath_tensor_info *out, lath_error *err);
+typedef struct lath_dtype_info {
+    const char *dtype; /* as lath_tensor_info.dtype: "F32", "Q4_K" */
+    int32_t n_tensors;
+    uint64_t n_params, bytes;
+} lath_dtype_info;
+/* Dtype i of 0 .. n_dtypes - 1 of the tensors in use, the one of most bytes first. LATH_ERR_USAGE when out of range. */
+LATH_API lath_status lath_model_get_dtype(const lath_model *model, int32_t i, lath_dtype_info *out, lath_error *err);
+
 /* Prompt i of 0 .. n_prompts - 1 (config_sentence_transformers.json). */
 LATH_API lath_status lath_model_get_prompt(const lath_model *model, int32_t i, const char **name, const char **text,
                                            lath_error *err);
