@@ -97,7 +97,8 @@ typedef struct lath_model_options {
     }
 
 /* Opens a Hugging Face / sentence-transformers model directory: config.json, model.safetensors, tokenizer.json or vocab.txt, and modules.json
- * with the modules it names where it is there. Everything is checked against the configuration; nothing is guessed.
+ * with the modules it names where it is there; or a GGUF file (any part of a split one): docs/formats/gguf.md. Everything is
+ * checked against the configuration; nothing is guessed.
  * LATH_ERR_NOT_FOUND: no such directory or a file of it is missing. LATH_ERR_FORMAT: malformed, cut, wrong shapes, missing tensors (count and
  * first names in the message, all of them in the log). LATH_ERR_UNSUPPORTED: an architecture, activation, module or position type that lath does
  * not have, named. */
