@@ -152,6 +152,14 @@ lath_status arch_open(const arch_desc *d, const json_value *config, const char *
  * LATH_ERR_UNSUPPORTED: the family has none. */
 lath_status arch_open_lm_head(arch_model *m, const arch_source *src, lath_error *err);
 
+/* Every tensor of an open model that its table names, once, with its name in a GGUF file: first those of no layer, then layer by layer, in the
+ * table's order. The matrix of the output head only where it is the head's own (after arch_open_lm_head). LATH_ERR_UNSUPPORTED: such files have no
+ * name for one. */
+typedef lath_status (*arch_tensor_fn)(void *ctx, const arch_weight_row *row, const char *gguf_name, const tensor *t,
+                                      lath_error *err);
+lath_status arch_each_tensor(const arch_model *m, const arch_source *src, arch_tensor_fn fn, void *ctx,
+                             lath_error *err);
+
 /* One matrix or vector by name with its shape checked: for modules outside an architecture's table (sentence-transformers Dense). */
 lath_status arch_bind_linear(const arch_source *src, const char *w_name, const char *bias_name, int64_t rows,
                              int64_t cols, nn_linear_w *out, lath_error *err);

@@ -177,5 +177,8 @@ void packer_add(packer *p, const int32_t *ids, const int32_t *type_ids, int64_t 
 
 /* The tokenizer in the metadata of a GGUF file; nothing of the file is kept (gguf_tokenizer.c). */
 lath_status gguf_tokenizer_open(const lath_allocator *alloc, const gguf *g, tok **out, lath_error *err);
+/* The keys of a tokenizer whose kind and pre are set. */
+struct gguf_writer;
+void gguf_tokenizer_put(struct gguf_writer *w, const tok_arrays *a);
 
 #endif
