@@ -202,6 +202,89 @@ static void test_torture_scored(void **state)
     torture_scored("qwen3_reranker_st6");
 }
 
+/* A prompt, a step, and the same again. */
+static lath_status run_generated(const lath_allocator *a, const char *path, lath_error *err)
+{
+    static const int32_t ids[] = {1, 20, 7, 33, 90, 4, 4};
+    lath_runtime *rt = NULL;
+    lath_model *m = NULL;
+    lath_session *s = NULL;
+    lath_runtime_options ro = LATH_RUNTIME_OPTIONS_INIT;
+    lath_session_options so = LATH_SESSION_OPTIONS_INIT;
+    ro.allocator = a;
+    ro.n_threads = 2;
+    so.ctx = 16;
+    lath_status st = lath_runtime_create(&ro, &rt, err);
+    if (st == LATH_OK) st = lath_model_open(rt, path, NULL, &m, err);
+    if (st == LATH_OK) st = lath_session_create(m, &so, &s, err);
+    if (st == LATH_OK) st = lath_session_append(s, ids, 7, err);
+    if (st == LATH_OK) st = lath_session_append(s, ids, 1, err);
+    if (st == LATH_OK) st = lath_session_sync(s, ids, 5, NULL, err);
+    lath_session_destroy(s);
+    lath_model_close(m);
+    lath_runtime_destroy(rt);
+    return st;
+}
+
+static void torture_generated(const char *name)
+{
+    meter count = {0};
+    lath_allocator a = {&count, meter_alloc, meter_resize, meter_release};
+    lath_error err;
+    char path[1024];
+    snprintf(path, sizeof(path), "%s/golden/decoder/%s", test_data_dir(), name);
+    assert_ok(run_generated(&a, path, &err), err);
+    const long total = atomic_load(&count.calls);
+    assert_int_equal(atomic_load(&count.out), 0);
+    for (long k = 1; k <= total; k++) {
+        atomic_store(&count.calls, 0);
+        atomic_store(&count.fail_at, k);
+        const lath_status st = run_generated(&a, path, &err);
+        if ((st != LATH_ERR_NOMEM && st != LATH_OK) || atomic_load(&count.out) != 0)
+            fail_msg("%s: allocation %ld of %ld failed, status %d (%s), %ld blocks leaked", name, k, total, (int)st,
+                     err.msg, atomic_load(&count.out));
+    }
+    printf("    %-22s %ld allocations, each failed once\n", name, total);
+}
+
+static void test_torture_generated(void **state)
+{
+    (void)state;
+    torture_generated("gemma3_pattern_linear");
+    torture_generated("phi3_longrope");
+    torture_generated("smollm3_slides");
+    torture_generated("qwen3_moe_some_dense");
+}
+
+/* A session takes all of its memory at creation. */
+static void test_no_allocation_in_a_session(void **state)
+{
+    static const int32_t ids[] = {1, 20, 7, 33, 90, 4, 4};
+    meter count = {0};
+    lath_allocator a = {&count, meter_alloc, meter_resize, meter_release};
+    lath_runtime_options ro = LATH_RUNTIME_OPTIONS_INIT;
+    lath_error err;
+    lath_runtime *rt;
+    lath_model *m;
+    lath_session *s;
+    char path[1024];
+    (void)state;
+    snprintf(path, sizeof(path), "%s/golden/decoder/qwen3_moe", test_data_dir());
+    ro.allocator = &a;
+    assert_ok(lath_runtime_create(&ro, &rt, &err), err);
+    assert_ok(lath_model_open(rt, path, NULL, &m, &err), err);
+    assert_ok(lath_session_create(m, NULL, &s, &err), err);
+    const long before = atomic_load(&count.calls);
+    for (int i = 0; i < 5; i++) {
+        assert_ok(lath_session_append(s, ids, 7, &err), err);
+        assert_ok(lath_session_append(s, ids, 1, &err), err);
+    }
+    assert_int_equal(atomic_load(&count.calls), before);
+    lath_session_destroy(s);
+    lath_model_close(m);
+    lath_runtime_destroy(rt);
+}
+
 static void torture(const char *name)
 {
     meter count = {0};
@@ -357,8 +440,12 @@ static void test_torture_index(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_torture), cmocka_unit_test(test_torture_cache),
-                                       cmocka_unit_test(test_torture_scored), cmocka_unit_test(test_torture_index),
-                                       cmocka_unit_test(test_no_allocation_in_a_step)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_torture),
+                                       cmocka_unit_test(test_torture_cache),
+                                       cmocka_unit_test(test_torture_scored),
+                                       cmocka_unit_test(test_torture_index),
+                                       cmocka_unit_test(test_no_allocation_in_a_step),
+                                       cmocka_unit_test(test_torture_generated),
+                                       cmocka_unit_test(test_no_allocation_in_a_session)};
     return TEST_RUN(tests);
 }
