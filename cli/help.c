@@ -25,6 +25,7 @@ static const struct {
     {GROUP_PREDICT | GROUP_LOGITS, "What to show"},
     {GROUP_QUANTIZE, "The file"},
     {GROUP_CONTEXT, "Context"},
+    {GROUP_CONTEXT | GROUP_PERPLEXITY, "Context"},
     {GROUP_TEXT | GROUP_PROMPT, "Texts"},
     {GROUP_JSON | GROUP_FORMAT | GROUP_OUTPUT, "Results"},
     {GROUP_COMMON | GROUP_HELP, "For every command"},

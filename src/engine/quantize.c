@@ -284,6 +284,7 @@ static lath_status put_keys(job *j, const char *dir, lath_error *err)
     const char *name = j->o->name ? j->o->name : dir_name(j, dir);
     if (!name) return err_nomem(err, strlen(dir));
     TRY(arch_gguf_put(&j->m->arch, j->config, j->config_name, &j->mem, j->w, &j->out, err));
+    if (j->out.note) log_line(&j->rt->log, LATH_LOG_WARN, "%s: %s", j->config_name, j->out.note);
     gguf_put_text(j->w, "general.type", "model", 5);
     gguf_put_text(j->w, "general.name", name, strlen(name));
     gguf_put_u32(j->w, "general.alignment", GGUF_ALIGNMENT);
