@@ -332,12 +332,13 @@ lath_status arch_open_lm_head(arch_model *m, const arch_source *src, lath_error 
 }
 
 /* An earlier row is of another part of the same tensor, which both kinds of files have whole. */
-static bool is_rest(const arch_desc *d, size_t i)
+static bool is_rest(const arch_model *m, size_t i)
 {
-    const arch_weight_row *r = &d->rows[i];
+    const arch_weight_row *r = &m->desc->rows[i];
     for (size_t k = 0; r->gguf && k < i; k++) {
-        const arch_weight_row *e = &d->rows[k];
-        if (e->gguf && strcmp(e->gguf, r->gguf) == 0 && strcmp(e->hf, r->hf) == 0) return true;
+        const arch_weight_row *e = &m->desc->rows[k];
+        if ((e->when & m->has) == e->when && e->gguf && strcmp(e->gguf, r->gguf) == 0 && strcmp(e->hf, r->hf) == 0)
+            return true;
     }
     return false;
 }
@@ -348,17 +349,21 @@ static lath_status hand_out(const arch_model *m, const arch_source *src, const c
     const arch_weight_row *r = &m->desc->rows[i];
     const tensor *t;
     char name[NAME_MAX_LEN], outer[NAME_MAX_LEN];
-    if ((r->when & m->has) != r->when || is_rest(m->desc, i)) return LATH_OK;
+    if ((r->when & m->has) != r->when || is_rest(m, i)) return LATH_OK;
     if (r->head) {
         outer_prefix(prefix, outer);
         prefix = outer;
     }
-    TRY(lookup(src, prefix, r, layer, &t, err));
+    const place at = {layer, 0};
+    if (r->experts)
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: experts (\"%s\") are not written to GGUF files",
+                       weights_name(src->w), r->gguf);
+    TRY(lookup(src, prefix, r, at, &t, err));
     if (!t || (r->head && (!m->lm_head.w || m->lm_head.w->t != t))) return LATH_OK;
     if (!r->gguf)
         return err_set(err, LATH_ERR_UNSUPPORTED, "%s: tensor \"%s\" has no name in GGUF files",
                        weights_file_of(src->w, t), t->name);
-    expand(name, "", r->gguf, layer);
+    expand(name, "", r->gguf, at);
     return fn(ctx, r, name, t, err);
 }
 
