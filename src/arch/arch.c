@@ -332,39 +332,37 @@ lath_status arch_open_lm_head(arch_model *m, const arch_source *src, lath_error 
 }
 
 /* An earlier row is of another part of the same tensor, which both kinds of files have whole. */
-static bool is_rest(const arch_model *m, size_t i)
+static bool is_rest(const arch_desc *d, size_t i)
 {
-    const arch_weight_row *r = &m->desc->rows[i];
+    const arch_weight_row *r = &d->rows[i];
     for (size_t k = 0; r->gguf && k < i; k++) {
-        const arch_weight_row *e = &m->desc->rows[k];
-        if ((e->when & m->has) == e->when && e->gguf && strcmp(e->gguf, r->gguf) == 0 && strcmp(e->hf, r->hf) == 0)
-            return true;
+        const arch_weight_row *e = &d->rows[k];
+        if (e->gguf && strcmp(e->gguf, r->gguf) == 0 && strcmp(e->hf, r->hf) == 0) return true;
     }
     return false;
 }
 
-static lath_status hand_out(const arch_model *m, const arch_source *src, const char *prefix, size_t i, int32_t layer,
-                            arch_tensor_fn fn, void *ctx, lath_error *err)
+/* The tensors of one row in one layer. */
+static lath_status hand_out(const arch_model *m, const arch_source *src, const char *prefix, const arch_weight_row *r,
+                            int32_t layer, arch_tensor_fn fn, void *ctx, lath_error *err)
 {
-    const arch_weight_row *r = &m->desc->rows[i];
     const tensor *t;
     char name[NAME_MAX_LEN], outer[NAME_MAX_LEN];
-    if ((r->when & m->has) != r->when || is_rest(m, i)) return LATH_OK;
     if (r->head) {
         outer_prefix(prefix, outer);
         prefix = outer;
     }
-    const place at = {layer, 0};
-    if (r->experts)
-        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: experts (\"%s\") are not written to GGUF files",
-                       weights_name(src->w), r->gguf);
-    TRY(lookup(src, prefix, r, at, &t, err));
-    if (!t || (r->head && (!m->lm_head.w || m->lm_head.w->t != t))) return LATH_OK;
-    if (!r->gguf)
-        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: tensor \"%s\" has no name in GGUF files",
-                       weights_file_of(src->w, t), t->name);
-    expand(name, "", r->gguf, at);
-    return fn(ctx, r, name, t, err);
+    for (int32_t e = 0; e < (r->experts ? m->dims.n_experts : 1); e++) {
+        const place at = {layer, e};
+        TRY(lookup(src, prefix, r, at, &t, err));
+        if (!t || (r->head && (!m->lm_head.w || m->lm_head.w->t != t))) return LATH_OK;
+        if (!r->gguf)
+            return err_set(err, LATH_ERR_UNSUPPORTED, "%s: tensor \"%s\" has no name in GGUF files",
+                           weights_file_of(src->w, t), t->name);
+        expand(name, "", r->gguf, at);
+        TRY(fn(ctx, r, name, t, e, err));
+    }
+    return LATH_OK;
 }
 
 lath_status arch_each_tensor(const arch_model *m, const arch_source *src, arch_tensor_fn fn, void *ctx, lath_error *err)
@@ -373,8 +371,12 @@ lath_status arch_each_tensor(const arch_model *m, const arch_source *src, arch_t
     const char *prefix;
     TRY(find_prefix(d, src, &prefix, err));
     for (int32_t l = -1; l < m->dims.n_layers; l++) { /* -1: of no layer */
-        for (size_t i = 0; i < d->n_rows; i++)
-            if (per_layer(&d->rows[i]) == (l >= 0)) TRY(hand_out(m, src, prefix, i, l, fn, ctx, err));
+        const uint32_t has = l >= 0 && d->layer_has ? d->layer_has(m, l) : m->has;
+        for (size_t i = 0; i < d->n_rows; i++) {
+            const arch_weight_row *r = &d->rows[i];
+            if (per_layer(r) != (l >= 0) || (r->when & has) != r->when || is_rest(d, i)) continue;
+            TRY(hand_out(m, src, prefix, r, l, fn, ctx, err));
+        }
     }
     return LATH_OK;
 }

@@ -162,10 +162,10 @@ lath_status arch_open(const arch_desc *d, const json_value *config, const char *
 lath_status arch_open_lm_head(arch_model *m, const arch_source *src, lath_error *err);
 
 /* Every tensor of an open model that its table names, once, with its name in a GGUF file: first those of no layer, then layer by layer, in the
- * table's order. The matrix of the output head only where it is the head's own (after arch_open_lm_head). LATH_ERR_UNSUPPORTED: such files have no
- * name for one. */
+ * table's order. Those of experts, which are one tensor there, come one behind the other with the expert's number (else 0). The matrix of the output head
+ * only where it is the head's own (after arch_open_lm_head). LATH_ERR_UNSUPPORTED: such files have no name for one. */
 typedef lath_status (*arch_tensor_fn)(void *ctx, const arch_weight_row *row, const char *gguf_name, const tensor *t,
-                                      lath_error *err);
+                                      int32_t expert, lath_error *err);
 lath_status arch_each_tensor(const arch_model *m, const arch_source *src, arch_tensor_fn fn, void *ctx,
                              lath_error *err);
 

@@ -66,6 +66,9 @@ static int64_t size_of(const putting *p, const char *field)
         {"num_attention_heads", d->n_heads},
         {"num_key_value_heads", d->n_kv_heads},
         {"head_dim", d->head_dim},
+        {"num_experts", d->n_experts},
+        {"num_experts_per_tok", p->w->moe.top},
+        {"moe_intermediate_size", d->d_expert},
         {"sliding_window", p->w->uses[PRENORM_SLIDING] ? p->w->reach + 1 : -1},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -264,6 +267,15 @@ static bool same_ropes(const prenorm_model *a, const prenorm_model *b)
     return true;
 }
 
+static bool same_experts(const arch_model *a, const arch_model *b)
+{
+    const prenorm_model *x = a->weights, *y = b->weights;
+    for (int32_t i = 0; i < a->dims.n_layers; i++)
+        if ((x->sparse && x->sparse[i]) != (y->sparse && y->sparse[i])) return false;
+    return a->dims.n_experts == b->dims.n_experts && a->dims.d_expert == b->dims.d_expert &&
+           (!x->sparse || (x->moe.top == y->moe.top && x->moe.normalize == y->moe.normalize));
+}
+
 static bool same_turns(const prenorm_model *a, const prenorm_model *b, size_t layers)
 {
     for (size_t i = 0; i < layers; i++)
@@ -276,8 +288,10 @@ lath_status arch_gguf_compare(const arch_model *m, const arch_model *written, co
     const arch_dims *a = &m->dims, *b = &written->dims;
     const prenorm_model *x = m->weights, *y = written->weights;
     const size_t layers = (size_t)a->n_layers;
+    const nn_rope *rope = &x->ropes[PRENORM_FULL];
+    const bool is_dynamic = rope->trained && !rope->long_freq; /* see same_rope */
     const bool sizes = a->n_layers == b->n_layers && a->n_heads == b->n_heads && a->n_kv_heads == b->n_kv_heads &&
-                       a->vocab_size == b->vocab_size && a->max_positions == b->max_positions &&
+                       a->vocab_size == b->vocab_size && (a->max_positions == b->max_positions || is_dynamic) &&
                        a->d_model == b->d_model && a->d_ff == b->d_ff && a->head_dim == b->head_dim;
     const struct {
         bool same;
@@ -295,6 +309,7 @@ lath_status arch_gguf_compare(const arch_model *m, const arch_model *written, co
         {!sizes || memcmp(x->kinds, y->kinds, layers) == 0, "which layers slide"},
         {!x->uses[PRENORM_SLIDING] || x->reach == y->reach, "the sliding window"},
         {!sizes || same_turns(x, y, layers), "which layers turn"},
+        {!sizes || same_experts(m, written), "which layers have experts and how these are chosen"},
         {same_ropes(x, y), "rotary frequencies"},
         {near((double)m->lm_head.scale, (double)written->lm_head.scale), "the scale of logits"},
         {near((double)m->lm_head.softcap, (double)written->lm_head.softcap), "the cap of logits"},

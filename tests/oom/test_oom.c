@@ -438,14 +438,59 @@ static void test_torture_index(void **state)
     assert_int_equal(rmdir(dir), 0); /* no temporary file is left */
 }
 
+static lath_status run_quantize(const lath_allocator *a, const char *source, const char *path, lath_error *err)
+{
+    lath_runtime *rt = NULL;
+    lath_runtime_options ro = LATH_RUNTIME_OPTIONS_INIT;
+    lath_quantize_options qo = LATH_QUANTIZE_OPTIONS_INIT;
+    ro.allocator = a;
+    ro.n_threads = 2;
+    qo.type = LATH_GGUF_Q4_K;
+    lath_status st = lath_runtime_create(&ro, &rt, err);
+    if (st == LATH_OK) st = lath_quantize(rt, source, path, &qo, NULL, err);
+    lath_runtime_destroy(rt);
+    return st;
+}
+
+/* A GGUF file of a model with tokenizer of that kind; of a run that failed nothing is left. */
+static void torture_quantize(const char *name)
+{
+    meter count = {0};
+    lath_allocator a = {&count, meter_alloc, meter_resize, meter_release};
+    lath_error err;
+    char dir[TMP_PATH], path[TMP_PATH], source[1024];
+    snprintf(source, sizeof(source), "%s/golden/%s", test_data_dir(), name);
+    tmp_make(dir);
+    tmp_join(path, dir, "x.gguf");
+    assert_ok(run_quantize(&a, source, path, &err), err);
+    const long total = atomic_load(&count.calls);
+    assert_int_equal(atomic_load(&count.out), 0);
+    tmp_delete(dir, "x.gguf");
+    for (long k = 1; k <= total; k++) {
+        atomic_store(&count.calls, 0);
+        atomic_store(&count.fail_at, k);
+        const lath_status st = run_quantize(&a, source, path, &err);
+        if (st != LATH_ERR_NOMEM || atomic_load(&count.out) != 0)
+            fail_msg("%s: allocation %ld of %ld failed, status %d (%s), %ld blocks leaked", name, k, total, (int)st,
+                     err.msg, atomic_load(&count.out));
+    }
+    printf("    %-22s %ld allocations, each failed once\n", name, total);
+    assert_int_equal(rmdir(dir), 0);
+}
+
+static void test_torture_quantize(void **state)
+{
+    (void)state;
+    torture_quantize("decoder/llama3_scaling_tied");
+    torture_quantize("qwen3/embedding_old");
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_torture),
-                                       cmocka_unit_test(test_torture_cache),
-                                       cmocka_unit_test(test_torture_scored),
-                                       cmocka_unit_test(test_torture_index),
-                                       cmocka_unit_test(test_no_allocation_in_a_step),
-                                       cmocka_unit_test(test_torture_generated),
-                                       cmocka_unit_test(test_no_allocation_in_a_session)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_torture),           cmocka_unit_test(test_torture_cache),
+        cmocka_unit_test(test_torture_scored),    cmocka_unit_test(test_torture_index),
+        cmocka_unit_test(test_torture_quantize),  cmocka_unit_test(test_no_allocation_in_a_step),
+        cmocka_unit_test(test_torture_generated), cmocka_unit_test(test_no_allocation_in_a_session)};
     return TEST_RUN(tests);
 }

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares GGUF files that `lath quantize` writes with what the reference and other engines make of them.
 
-    check_quantize.py --program build/lath                   the tiny models of tests/golden/decoder
+    check_quantize.py --program build/lath                   the tiny models of tests/golden/decoder and of tests/golden/quantize
     check_quantize.py --program build/lath --models DIR      also the tokenizers of real models in DIR
 
 For each model directory and type: the file is opened by the `gguf` package, which reads keys and tensors, and its tensors are compared with what
 the package makes of the directory's own (the converter's conventions are undone first); it is opened by llama.cpp (the package llama-cpp-python),
 whose logits for the golden prompts have to be those of transformers for f32, within a bound for the others, and whose greedy tokens have to be
-transformers' wherever these were not a close choice. Tokenizers: the ids of llama.cpp and of lath on the written file against the `tokenizers`
-package. What such a file cannot say is listed as refused and is right only for the directories named in REFUSED.
+transformers' wherever these were not a close choice. Models of whole blocks: transformers computes with the weights that the package decodes from
+the file; lath and llama.cpp have to give the same logits, within what activations of 8 bits cost. Tokenizers: the ids of llama.cpp and of lath on the
+written file against the `tokenizers` package. What such a file cannot say is listed as refused and is right only for the directories named in REFUSED.
 """
 
 import argparse
@@ -38,7 +39,7 @@ L = llama_cpp.llama_cpp
 # What no key says: scores scaled by a size of their own, caps that are off, kinds of layers, yarn with factors of its own.
 REFUSED = {
     "gemma2_caps", "gemma2_default_caps", "gemma2_no_caps_biases", "gemma3_new_form_cap", "gemma3_pattern_linear", "llama_yarn",
-    "qwen2_second_layer_slides", "smollm3_slides", "smollm3_unturned",
+    "qwen2_second_layer_slides", "qwen3_moe_some_dense", "smollm3_slides", "smollm3_unturned",
 }
 # Lengths of prompts that llama.cpp computes as the reference does, where that is not all: its Llama has no sliding window; files do not say "dynamic"
 # scaling, which counts past the model's length; of longrope it takes the factors of long texts wherever its context (256 at least) is long.
@@ -69,17 +70,42 @@ def unpermute(x: np.ndarray, head: int) -> np.ndarray:
     return x.reshape(-1, head // 2, 2, *x.shape[1:]).swapaxes(1, 2).reshape(x.shape)
 
 
-def check_tensors(directory: Path, path: Path, kind: str) -> int:
-    """The package's names (its own map of Hugging Face's) and its own quantize give the same bytes."""
-    r = gguf.GGUFReader(path)
+def facts(r: gguf.GGUFReader):
+    """Architecture, numbers of a head, the package's own map of Hugging Face's names."""
     arch = r.get_field("general.architecture").contents()
-    blocks = r.get_field(f"{arch}.block_count").contents()
-    head = r.get_field(f"{arch}.attention.key_length").contents()
-    names = gguf.get_tensor_name_map({v: k for k, v in gguf.MODEL_ARCH_NAMES.items()}[arch], blocks)
+    names = gguf.get_tensor_name_map({v: k for k, v in gguf.MODEL_ARCH_NAMES.items()}[arch], r.get_field(f"{arch}.block_count").contents())
+    return arch, r.get_field(f"{arch}.attention.key_length").contents(), names
+
+
+def is_permuted(arch: str, name: str) -> bool:
+    return arch in ("llama", "granite", "smollm3") and any(f".attn_{p}." in name for p in "qk")
+
+
+def decoded(directory: Path, path: Path) -> dict:
+    """The directory's tensors as the file has them."""
+    import torch
+
+    r = gguf.GGUFReader(path)
+    arch, head, names = facts(r)
+    have = {t.name: gguf.quants.dequantize(t.data, t.tensor_type) for t in r.tensors}
+    out = {}
+    for name in load_file(directory / "model.safetensors"):
+        new = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        x = unpermute(have[new], head) if is_permuted(arch, new) else have[new]
+        out[name] = torch.from_numpy(np.array(x - 1 if arch.startswith("gemma") and name.endswith("norm.weight") else x, np.float32))
+    return out
+
+
+def check_tensors(directory: Path, path: Path, kind: str) -> int:
+    """The package's names and its own quantize give the same bytes."""
+    r = gguf.GGUFReader(path)
+    arch, head, names = facts(r)
     have = {t.name: t for t in r.tensors}
     n = 0
     for f in sorted(directory.glob("model*.safetensors")):
         for name, t in load_file(f).items():
+            if ".experts." in name:
+                continue  # one tensor in the file; llama.cpp's logits tell
             name = name if name.startswith(("model.", "lm_head.")) else f"model.{name}"
             new = names.get_name(name, try_suffixes=(".weight", ".bias"))
             if new is None or new not in have:
@@ -92,7 +118,7 @@ def check_tensors(directory: Path, path: Path, kind: str) -> int:
                 x = x + 1
             want = gguf.quants.quantize(x, got.tensor_type) if got.tensor_type not in (gguf.GGMLQuantizationType.Q4_K, gguf.GGMLQuantizationType.Q6_K) else None
             data = got.data
-            if arch in ("llama", "granite", "smollm3") and any(f".attn_{p}." in new for p in "qk"):
+            if is_permuted(arch, new):
                 data = unpermute(data, head)
             if want is not None and not np.array_equal(np.ascontiguousarray(want).view(np.uint8).ravel(), np.ascontiguousarray(data).view(np.uint8).ravel()):
                 raise SystemExit(f"{path}: {new} differs from what the package makes of {name}")
@@ -172,6 +198,71 @@ def check_llama_cpp(directory: Path, path: Path, kind: str) -> str:
     return f"logits {worst / largest:.1e}, {same} greedy tokens"
 
 
+# ------------------------------------------------------------------------------------------------------------------ blocks
+
+BLOCKS = ["f32", "bf16", "q8_0", "q4_0", "q4_k", "q6_k"]
+# What activations of 8 bits may move logits by: a part of the largest, or of what the rounded weights do to this model.
+INTEGER, OF_MOVED = 0.1, 1.0
+
+
+def reference(config: Path, weights: dict, ids: list[int]) -> np.ndarray:
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(config), dtype=torch.float32, attn_implementation="eager").eval()
+    missing, unexpected = model.load_state_dict(weights, strict=False)
+    if unexpected or [n for n in missing if n != "lm_head.weight"]:
+        raise SystemExit(f"{config}: {missing} {unexpected}")
+    model.tie_weights()
+    with torch.no_grad():
+        return model(input_ids=torch.tensor([ids])).logits[0].numpy()
+
+
+def logits_of_lath(program: str, path: Path, ids: list[int]) -> np.ndarray:
+    out = path.with_suffix(".npy")
+    subprocess.run([program, "logits", "-m", path, "--ids", ",".join(map(str, ids)), "--all-positions", "--precision", "exact", "-o", out], check=True, capture_output=True)
+    return np.load(out)
+
+
+def wide_model(at: Path, kind: str, architecture: str, **more) -> None:
+    """Rows of 256 and 512 numbers."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.for_model(kind, vocab_size=101, hidden_size=256, intermediate_size=512, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+                                  head_dim=64, max_position_embeddings=128, architectures=[architecture], **more)
+    torch.manual_seed(3)
+    model = AutoModelForCausalLM.from_config(config)
+    for p in model.parameters():
+        if p.dim() > 1:
+            torch.nn.init.normal_(p, std=0.08)
+    model.to(torch.bfloat16).save_pretrained(at)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (at / name).write_bytes((ROOT / "tests/golden/decoder/llama2" / name).read_bytes())
+
+
+def check_blocks(program: str, directory: Path, out: Path) -> int:
+    rng = np.random.default_rng(7)
+    ids = [1, *rng.integers(3, 101, 40).tolist()]
+    for kind in BLOCKS:
+        if why := run(program, directory, out, kind):
+            raise SystemExit(why)
+        check_tensors(directory, out, kind)
+        want = reference(directory, decoded(directory, out), ids)
+        plain = reference(directory, {n: t.float() for n, t in load_file(directory / "model.safetensors").items()}, ids)
+        e = Engine(out)
+        largest = np.abs(want).max()
+        ours, theirs = np.abs(logits_of_lath(program, out, ids) - want).max() / largest, np.abs(e.logits(ids) - want).max() / largest
+        e.close()
+        types = sorted({t.tensor_type.name for t in gguf.GGUFReader(out).tensors})
+        moved = np.abs(plain - want).max() / largest
+        print(f"{directory.name} {kind} ({', '.join(types)}): logits of lath {ours:.1e}, of llama.cpp {theirs:.1e}, moved by the type {moved:.1e}")
+        exact = 3e-3 if "gemma" in directory.name else 1e-4  # llama.cpp looks GELU up in a table of f16
+        if ours > 1e-4 or theirs > (exact if kind == "f32" else max(INTEGER, OF_MOVED * moved)):
+            raise SystemExit(f"{directory.name} {kind}: logits differ")
+    return len(BLOCKS)
+
+
 # -------------------------------------------------------------------------------------------------------------- tokenizers
 
 
@@ -248,6 +339,13 @@ def main() -> None:
                 same = "not for llama.cpp" if directory.name in NOT_OPENED else check_llama_cpp(directory, out, kind)
                 print(f"{directory.name} {kind}: {tensors} tensors, {same}")
                 n += 1
+        for directory in sorted(d for d in (ROOT / "tests/golden/quantize").iterdir() if d.is_dir()):
+            n += check_blocks(args.program, directory, out)
+        for kind, architecture, more in (("llama", "LlamaForCausalLM", {}), ("qwen3", "Qwen3ForCausalLM", {"tie_word_embeddings": True}),
+                                         ("gemma3_text", "Gemma3ForCausalLM", {"query_pre_attn_scalar": 64, "sliding_window": 16})):
+            wide = Path(tmp) / f"wide_{kind}"
+            wide_model(wide, kind, architecture, **more)
+            n += check_blocks(args.program, wide, out)
         for name in TINY if args.models else []:
             tiny_model(args.models / name, Path(tmp))
             if why := run(args.program, Path(tmp), out, "q8_0"):

@@ -42,6 +42,7 @@ FILES = {
     "quantize/llama_blocks": "q8_0", "quantize/gemma2_blocks": "q8_0", "quantize/gemma3_blocks": "q8_0",
     "decoder/llama3_scaling_tied": "f16", "decoder/llama_linear_biases": "f32", "decoder/mistral_plain_tied": "bf16", "decoder/qwen2_tied": "q8_0",
     "decoder/qwen3_yarn_tied": "f16", "decoder/phi3_longrope": "f32",
+    "decoder/qwen3_moe": "bf16",
 }
 
 
@@ -71,7 +72,7 @@ def main() -> None:
     OUT.mkdir(exist_ok=True)
     for case in MODELS:
         make_model(case)
-    for cls in {get_model_class(a) for a in ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM", "Phi3ForCausalLM")}:
+    for cls in {get_model_class(a) for a in ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM", "Qwen3MoeForCausalLM", "Phi3ForCausalLM")}:
         cls.set_vocab = TextModel._set_vocab_none
     for name, kind in FILES.items():
         convert(refcommon.GOLDEN / name, kind, OUT / f"{Path(name).name}.{kind}.gguf")
