@@ -97,7 +97,8 @@ typedef struct lath_model_options {
     }
 
 /* Opens a Hugging Face / sentence-transformers model directory: config.json, model.safetensors, tokenizer.json or vocab.txt, and modules.json
- * with the modules it names where it is there. Everything is checked against the configuration; nothing is guessed.
+ * with the modules it names where it is there; or a GGUF file (any part of a split one): docs/formats/gguf.md. Everything is
+ * checked against the configuration; nothing is guessed.
  * LATH_ERR_NOT_FOUND: no such directory or a file of it is missing. LATH_ERR_FORMAT: malformed, cut, wrong shapes, missing tensors (count and
  * first names in the message, all of them in the log). LATH_ERR_UNSUPPORTED: an architecture, activation, module or position type that lath does
  * not have, named. */
@@ -123,7 +124,7 @@ typedef struct lath_model_info {
     const char *architecture; /* "bert" */
     const char *path;
     const char *activation; /* as config.json names it */
-    const char *weights;    /* dtype of most weight bytes: "F32", "F16", "BF16" */
+    const char *weights;    /* dtype of most weight bytes: "F32", "BF16", "Q4_K" */
     int32_t n_layers, n_heads, vocab_size;
     int64_t d_model, d_ff;
     int32_t max_tokens; /* the window: min(position table, max_seq_length, rope_table_max_seq_len), specials included */
@@ -156,6 +157,7 @@ typedef struct lath_model_info {
     const char *chat_template;
     const int32_t *end_ids;
     int32_t n_end_ids;
+    int32_t n_dtypes; /* dtypes of the tensors in use */
 } lath_model_info;
 /* LATH_ERR_USAGE when info->struct_size is not one that this library knows. */
 LATH_API lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, lath_error *err);
@@ -175,6 +177,14 @@ typedef struct lath_tensor_info {
 } lath_tensor_info;
 /* Tensor i of 0 .. n_tensors - 1 in file order. LATH_ERR_USAGE when out of range. */
 LATH_API lath_status lath_model_get_tensor(const lath_model *model, int32_t i, lath_tensor_info *out, lath_error *err);
+typedef struct lath_dtype_info {
+    const char *dtype; /* as lath_tensor_info.dtype: "F32", "Q4_K" */
+    int32_t n_tensors;
+    uint64_t n_params, bytes;
+} lath_dtype_info;
+/* Dtype i of 0 .. n_dtypes - 1 of the tensors in use, the one of most bytes first. LATH_ERR_USAGE when out of range. */
+LATH_API lath_status lath_model_get_dtype(const lath_model *model, int32_t i, lath_dtype_info *out, lath_error *err);
+
 /* Prompt i of 0 .. n_prompts - 1 (config_sentence_transformers.json). */
 LATH_API lath_status lath_model_get_prompt(const lath_model *model, int32_t i, const char **name, const char **text,
                                            lath_error *err);
