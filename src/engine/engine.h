@@ -119,8 +119,9 @@ lath_status st_tokenizer_window(arena *a, const char *dir, int64_t *out, lath_er
 /* Its tokenizer tells the segments of a pair apart: model_input_names of tokenizer_config.json, else what the class it names does, else what the
  * class for the model type does. */
 lath_status st_sends_types(arena *a, const char *dir, const char *model_type, bool *out, lath_error *err);
-/* chat_template.jinja, else "chat_template" of chat_template.json or tokenizer_config.json (of several the one called default); NULL: none. */
-lath_status st_chat_template(arena *a, const char *dir, const char **out, lath_error *err);
+/* The template "default": chat_template.jinja, else "chat_template" of chat_template.json or tokenizer_config.json, alone or by its name; another one by its
+ * name there, or in additional_chat_templates/NAME.jinja. NULL: none. */
+lath_status st_chat_template(arena *a, const char *dir, const char *name, const char **out, lath_error *err);
 /* The activation that config.json names, where config_sentence_transformers.json has none. */
 lath_status st_config_activation(const json_value *config, const char *path, st_config *c, lath_error *err);
 /* The text that goes in front: `text` itself, else the prompt `name`, else the default one, else none. */
