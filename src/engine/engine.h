@@ -97,7 +97,8 @@ struct lath_model {
     arch_head head; /* what scores, when head_error.status is LATH_OK: else why there is none, for whoever wants it */
     lath_error head_error;
     lath_error lm_head_error;  /* of a MODEL_GENERATOR: why arch.lm_head.w is NULL */
-    bool judges;               /* pairs are put to it as judge.h has it */
+    bool judges;               /* pairs are put to it as judge.h has it, */
+    bool judges_by_template;   /* through its own chat template */
     bool sends_types;          /* its tokenizer gives token types to the model */
     const char *chat_template; /* of a language model, or NULL */
     int32_t ends[MODEL_MAX_ENDS], n_ends;
