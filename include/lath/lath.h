@@ -8,6 +8,7 @@
  *     lath_embedder  the working memory of one stream of embedding calls; one thread at a time uses it
  *     lath_reranker  the same for scoring pairs of texts with a cross-encoder
  *     lath_session   one sequence of tokens in a language model, with the keys and values that it keeps; one thread at a time
+ *     lath_chat      its chat template: conversations to the text and tokens that it was taught
  *
  *     lath_runtime *rt; lath_model *model; lath_embedder *e; lath_error err;
  *     lath_runtime_create(NULL, &rt, &err);
@@ -22,7 +23,7 @@
  *   Options   structs of options begin with `size_t struct_size`; a LATH_..._OPTIONS_INIT macro sets it and every default. NULL is all defaults.
  *   Threads   a runtime and a model may be used from any number of threads at once; compute of one runtime is done by one pool, callers
  *             take turns for a batch. Create and destroy of one object are the caller's to order.
- *   Lifetime  destroy embedders, rerankers and sessions, then models, then the runtime.
+ *   Lifetime  destroy embedders, rerankers, chats and sessions, then models, then the runtime.
  *   Strings   are UTF-8. Strings returned are borrowed from the object and live as long as it.
  *   Never     the library has no globals, reads no environment, prints nothing, never exits, and touches no network.
  *   Numbers   at a given ISA and precision the vector of a text is bit-identical alone or in any batch, at any number of threads.
@@ -696,6 +697,83 @@ typedef struct lath_generate_result {
  * conversation goes on at the cost of what is new. LATH_ERR_KV_FULL: the prompt is longer than the session; LATH_ERR_USAGE: an option out of range. */
 LATH_API lath_status lath_generate(lath_session *s, const int32_t *prompt, size_t n, const lath_generate_options *opts,
                                    lath_generated_fn fn, void *ctx, lath_generate_result *result, lath_error *err);
+
+/* ----------------------------------------------------------------------------------------------------------- conversations */
+
+/* The chat template of a model: conversations to the text and the tokens that the model was taught. It is a program in the language Jinja, of the
+ * model's files (chat_template.jinja, chat_template.json, tokenizer_config.json, of several the one called "default", with tools "tool_use"; in a GGUF
+ * file tokenizer.chat_template), and is run as transformers runs it. Its work and memory are bounded. Immutable, shared between threads. */
+typedef struct lath_chat lath_chat;
+
+typedef struct lath_chat_options {
+    size_t struct_size;
+    lath_text template_text; /* data not NULL: this template instead of the model's */
+} lath_chat_options;
+#define LATH_CHAT_OPTIONS_INIT                 \
+    {                                          \
+        sizeof(lath_chat_options), { NULL, 0 } \
+    }
+
+/* LATH_ERR_UNSUPPORTED: the model has no template, or one with a construct that lath does not have (line and construct are named). LATH_ERR_FORMAT: it is no
+ * valid template. The model must outlive it. */
+LATH_API lath_status lath_chat_create(const lath_model *model, const lath_chat_options *opts, lath_chat **out,
+                                      lath_error *err);
+/* The same of the files of a tokenizer alone, as lath_tokenizer_open takes them. The runtime must outlive it. */
+LATH_API lath_status lath_chat_open(lath_runtime *rt, const char *path, const lath_chat_options *opts, lath_chat **out,
+                                    lath_error *err);
+LATH_API void lath_chat_destroy(lath_chat *chat); /* NULL is allowed */
+LATH_API const lath_tokenizer *lath_chat_tokenizer(const lath_chat *chat);
+/* The template's text. */
+LATH_API const char *lath_chat_template(const lath_chat *chat);
+/* The special token that the template writes behind an answer, which ends the model's turn; -1: none. For lath_generate_options.end_ids. */
+LATH_API int32_t lath_chat_end_id(const lath_chat *chat);
+
+typedef struct lath_message {
+    const char *role; /* "system", "user", "assistant", ... */
+    lath_text content;
+} lath_message;
+
+typedef struct lath_chat_input {
+    size_t struct_size;
+    const lath_message *messages; /* [n_messages] */
+    size_t n_messages;
+    /* Not NULL, instead: a JSON array of messages as they are common, {"role":..., "content": text or parts, "tool_calls":[...]}. Members that are null
+     * are left out; "reasoning_content", "thinking" and "reasoning" are one thing. */
+    lath_text messages_json;
+    lath_text tools_json, documents_json; /* JSON arrays; NULL: none */
+    lath_text
+        variables_json; /* a JSON object of more variables of the template: {"enable_thinking":false}; NULL: none */
+    int32_t no_generation_prompt; /* 1: the conversation alone; 0: and the beginning of an answer */
+    int32_t continue_last;        /* 1: the last message is not closed: the model goes on with it */
+    int32_t has_date;             /* 1: date is given; else a template that asks for it is LATH_ERR_INPUT */
+    int64_t date;                 /* seconds since 1970, in the local time that the template is to write */
+} lath_chat_input;
+#define LATH_CHAT_INPUT_INIT                                                                     \
+    {                                                                                            \
+        sizeof(lath_chat_input), NULL, 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, 0, 0, 0, 0 \
+    }
+
+typedef struct lath_chat_prompt {
+    const char *text; /* [len] terminated */
+    size_t len;
+    const int32_t *ids; /* [n] */
+    size_t n;
+    void *memory; /* the library's */
+    const lath_tokenizer *tokenizer;
+} lath_chat_prompt;
+
+/* Renders a conversation. *out is zeroed before its first use, may be reused from call to call, and is released with lath_chat_prompt_release.
+ *
+ * ids are those of the text without tokens that the tokenizer would add: a BOS is there when the template writes one. Special tokens are what the template writes,
+ * with its own words, a special token's name (bos_token), or a role that is a plain word of at most 32 letters, digits, '_' and '-'. Text of messages, tools,
+ * documents and variables is traced through the template to the last byte: a special token written there, or only in part there, is plain text. (Added
+ * tokens that the tokenizer's file does not call special, as "<think>" of some models, are found everywhere.)
+ *
+ * LATH_ERR_INPUT: the template refuses the conversation, with its own words, or does not fit it (err->item: the message, where it is known); JSON that is none.
+ * LATH_ERR_UNSUPPORTED: it meets a construct that is not there. LATH_ERR_LIMIT: too much work. */
+LATH_API lath_status lath_chat_render(const lath_chat *chat, const lath_chat_input *in, lath_chat_prompt *out,
+                                      lath_error *err);
+LATH_API void lath_chat_prompt_release(lath_chat_prompt *prompt); /* a zeroed one is allowed */
 
 /* ----------------------------------------------------------------------------------------------------------------- vectors */
 
