@@ -169,12 +169,12 @@ static lath_status generate(generate_job *j, options *o, lath_error *err)
 /* Room for the prompt and what -n allows, at least the default. */
 static lath_status open_session(generate_job *j, const options *o, lath_error *err)
 {
-    lath_session_options so = LATH_SESSION_OPTIONS_INIT;
     const int64_t want = (int64_t)j->lm.n + (o->max_new.given ? o->max_new.whole : 0), most = j->lm.plan.most;
-    so.ctx = (int32_t)(o->ctx ? o->ctx : want <= j->lm.plan.ctx ? j->lm.plan.ctx : want < most ? want : most);
+    const int64_t usual = want <= j->lm.plan.ctx ? j->lm.plan.ctx : want < most ? want : most;
     if (o->ctx > most)
         return err_set(err, LATH_ERR_USAGE, "--ctx: %lld, the model's window is %lld", (long long)o->ctx,
                        (long long)most);
+    const lath_session_options so = lm_session_options(o, o->ctx ? o->ctx : usual);
     if ((int64_t)j->lm.n > so.ctx)
         return err_set(err, LATH_ERR_KV_FULL, "the prompt has %zu tokens, the context %d", j->lm.n, so.ctx);
     return lath_session_create(j->lm.s.model, &so, &j->lm.session, err);

@@ -79,9 +79,23 @@ lath_status lm_prompt(lm_job *j, lath_error *err)
     return st;
 }
 
-lath_status lm_begin(lm_job *j, lath_error *err)
+static int stop_asked(void *ctx, size_t done, size_t total)
+{
+    (void)ctx, (void)done, (void)total;
+    return signals_interrupted();
+}
+
+lath_session_options lm_session_options(const options *o, int64_t ctx)
 {
     lath_session_options so = LATH_SESSION_OPTIONS_INIT;
+    so.ctx = (int32_t)ctx;
+    so.kv = (lath_kv)o->kv;
+    so.progress = stop_asked;
+    return so;
+}
+
+lath_status lm_begin(lm_job *j, lath_error *err)
+{
     if (!j->o->ctx && j->n > (size_t)j->plan.most)
         return err_set(err, LATH_ERR_KV_FULL, "the prompt has %zu tokens, the model's window %d", j->n,
                        (int)j->plan.most);
@@ -90,7 +104,7 @@ lath_status lm_begin(lm_job *j, lath_error *err)
                        (int)j->plan.most);
     if (j->o->ctx && j->n > (size_t)j->o->ctx)
         return err_set(err, LATH_ERR_KV_FULL, "the prompt has %zu tokens, --ctx is %lld", j->n, (long long)j->o->ctx);
-    so.ctx = j->o->ctx ? (int32_t)j->o->ctx : (int32_t)j->n;
+    const lath_session_options so = lm_session_options(j->o, j->o->ctx ? j->o->ctx : (int64_t)j->n);
     return lath_session_create(j->s.model, &so, &j->session, err);
 }
 

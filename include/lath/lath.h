@@ -586,14 +586,21 @@ LATH_API void lath_rerank_order(const lath_rerank_result *results, size_t n, siz
  * LATH_PRECISION_EXACT). How a prefill is cut into batches, and the number of threads, change no bit. */
 typedef struct lath_session lath_session;
 
+/* How keys and values are kept. AUTO: as F16 where the model's weights have fewer bits than f32 and the model is opened with LATH_PRECISION_AUTO, else F32. */
+typedef enum lath_kv { LATH_KV_AUTO = 0, LATH_KV_F32 = 1, LATH_KV_F16 = 2 } lath_kv;
+
 typedef struct lath_session_options {
     size_t struct_size;
     int32_t
         ctx; /* tokens that it may hold; 0: 4096 or the model's window if that is less. LATH_ERR_USAGE over the window */
+    lath_kv kv;
+    lath_progress_fn
+        progress; /* NULL, or called every 50 ms or so while more than one token is added, with how many tokens are held and will be */
+    void *progress_ctx;
 } lath_session_options;
-#define LATH_SESSION_OPTIONS_INIT       \
-    {                                   \
-        sizeof(lath_session_options), 0 \
+#define LATH_SESSION_OPTIONS_INIT                                 \
+    {                                                             \
+        sizeof(lath_session_options), 0, LATH_KV_AUTO, NULL, NULL \
     }
 
 /* What a session of these options takes, without making one. */
