@@ -45,7 +45,7 @@ static const struct {
     int32_t layers, n_windows, window, n_kv_heads, head_dim, tied, bytes;
 } models[] = {
     {"golden/decoder/llama2", 2, 0, 0, 4, 6, 0, 4},
-    {"golden/decoder/llama3_scaling_tied", 2, 0, 0, 2, 6, 1, 4},
+    {"golden/decoder/llama3_scaling_tied", 2, 0, 0, 2, 6, 1, 2},
     {"golden/decoder/mistral_window", 2, 2, 9, 1, 8, 0, 2},
     {"golden/decoder/gemma3_new_form_cap", 3, 2, 10, 1, 10, 1, 4},
 };
