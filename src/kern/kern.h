@@ -237,7 +237,6 @@ typedef struct kern_gemv_args {
     int64_t y_stride;
     int64_t k, n0, n1;
     kern_fn fn;
-    float *scratch; /* table->gemv_scratch floats of this worker */
 } kern_gemv_args;
 
 /* quantize_x: k activations to 8 bits in blocks, as gemv wants them beside weights of `type` (kern_xq.h has the layout): q[i] = x[i] / d rounded to the
@@ -260,7 +259,6 @@ typedef struct kern_table {
     int32_t row_block;     /* rows that `linear` computes together: split rows at multiples of it */
     int32_t panel_group;   /* panels that `linear` takes per pass over the weights */
     size_t linear_scratch; /* floats of scratch that `linear` needs per worker, 64-byte aligned */
-    size_t gemv_scratch;   /* the same of `gemv` */
 #define KERN(slot, result, args, tolerance) result(*slot) args;
 #include "kern/kern.def"
 #undef KERN
