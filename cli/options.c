@@ -26,6 +26,12 @@ static const option_choice option_devices[] = {
     {"auto", DEVICE_AUTO}, {"cpu", DEVICE_CPU}, {"gpu", DEVICE_GPU}, {NULL, 0}};
 static const option_choice option_index_types[] = {
     {"f32", LATH_INDEX_F32}, {"f16", LATH_INDEX_F16}, {"int8", LATH_INDEX_INT8}, {NULL, 0}};
+static const option_choice option_gguf_types[] = {
+    {"f32", LATH_GGUF_F32 + 1},   {"f16", LATH_GGUF_F16 + 1},
+    {"bf16", LATH_GGUF_BF16 + 1}, {"q8_0", LATH_GGUF_Q8_0 + 1},
+    {"q4_0", LATH_GGUF_Q4_0 + 1}, {"q4_k", LATH_GGUF_Q4_K + 1},
+    {"q6_k", LATH_GGUF_Q6_K + 1}, {NULL, 0},
+};
 static const option_choice option_isas[] = {
     {"auto", LATH_ISA_AUTO},
     {"ref", LATH_ISA_REF},

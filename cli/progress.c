@@ -18,6 +18,7 @@ void progress_init(progress *p, const char *what, bool quiet)
     const double now = clock_now();
     *p = (progress){.what = what,
                     .unit = "texts",
+                    .per_unit = 1,
                     .enabled = !quiet && isatty(STDERR_FILENO),
                     .begin = now,
                     .last = now + FIRST_SECONDS - EVERY_SECONDS,
@@ -33,6 +34,7 @@ void progress_chunk(progress *p, double from, double to)
 static void draw(progress *p, size_t done, double fraction, double now)
 {
     char bar[BAR_CELLS + 1], percent[16] = "";
+    done /= p->per_unit;
     const double rate = (double)done / (now - p->begin);
     if (fraction < 0) {
         fprintf(stderr, "\r\033[K%s  %zu %s  %.0f %s/s", p->what, done, p->unit, rate, p->unit);

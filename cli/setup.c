@@ -67,6 +67,14 @@ lath_status setup_maybe_model(setup *s, const options *o, lath_error *err)
     return o->model ? setup_model(s, o, err) : open_runtime(s, o, err);
 }
 
+lath_status setup_path(setup *s, const options *o, lath_error *err)
+{
+    TRY(open_runtime(s, o, err));
+    TRY(model_path_find(o->model, &s->path, err));
+    signals_watch_path(buf_cstr(&s->path));
+    return LATH_OK;
+}
+
 lath_status setup_model_beside(setup *s, const setup *first, const char *name, lath_error *err)
 {
     *s = (setup){.o = first->o, .rt = first->rt, .beside = true};

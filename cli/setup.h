@@ -24,6 +24,8 @@ typedef struct setup {
 lath_status setup_model(setup *s, const options *o, lath_error *err);
 /* Runtime, and the model where --model names one. */
 lath_status setup_maybe_model(setup *s, const options *o, lath_error *err);
+/* Runtime and the path of the model, which is not opened. */
+lath_status setup_path(setup *s, const options *o, lath_error *err);
 /* Another model, on the runtime of `first`. */
 lath_status setup_model_beside(setup *s, const setup *first, const char *name, lath_error *err);
 /* Runtime and the tokenizer alone: also of a folder without weights. */

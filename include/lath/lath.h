@@ -813,6 +813,53 @@ LATH_API lath_status lath_index_search_with(const lath_index *index, const float
 /* The index file's path when this address is in its map, else NULL. Async-signal-safe: for a SIGBUS handler. */
 LATH_API const char *lath_index_file_at(const lath_index *index, const void *address);
 
+/* --------------------------------------------------------------------------------------------------------------- quantise */
+
+/* What the matrices of a GGUF file are stored as. Vectors and norms are always f32. */
+typedef enum lath_gguf_type {
+    LATH_GGUF_F32 = 0,
+    LATH_GGUF_F16 = 1,
+    LATH_GGUF_BF16 = 2,
+    LATH_GGUF_Q8_0 = 3, /* blocks of 32 numbers of 8 bits */
+    LATH_GGUF_Q4_0 = 4, /* of 4 bits; the output matrix is Q6_K */
+    LATH_GGUF_Q4_K = 5, /* blocks of 256 numbers of 4 bits; the output matrix is Q6_K */
+    LATH_GGUF_Q6_K = 6
+} lath_gguf_type;
+
+typedef struct lath_quantize_options {
+    size_t struct_size;
+    lath_gguf_type type;
+    const char *name;          /* general.name; NULL: that of the directory */
+    lath_progress_fn progress; /* counts kilobytes of the file */
+    void *progress_ctx;
+} lath_quantize_options;
+#define LATH_QUANTIZE_OPTIONS_INIT                                     \
+    {                                                                  \
+        sizeof(lath_quantize_options), LATH_GGUF_F16, NULL, NULL, NULL \
+    }
+
+typedef struct lath_quantize_result {
+    size_t struct_size;       /* set it before the call */
+    const char *architecture; /* general.architecture; static */
+    uint64_t bytes;           /* of the file */
+    uint64_t source_bytes;    /* of the weights that went into it */
+    int32_t n_tensors;
+    int32_t n_other; /* matrices that are of another type, because their rows are no whole number of blocks */
+} lath_quantize_result;
+#define LATH_QUANTIZE_RESULT_INIT                      \
+    {                                                  \
+        sizeof(lath_quantize_result), NULL, 0, 0, 0, 0 \
+    }
+
+/* Writes the language model of a Hugging Face directory as a GGUF file, with tokenizer and chat template, as llama.cpp's converter would: names,
+ * keys, the order of rows that rotary pairs have there, norms of Gemma with their 1. `path` is whole or not there (a pipe takes the bytes as they
+ * come). Rows that are no whole number of blocks become Q5_0 for Q4_K, Q8_0 for Q6_K and F16 for blocks of 32; the log says which. One tensor is read
+ * and written at a time. The bytes do not depend on threads or instruction set. result may be NULL.
+ * LATH_ERR_NOT_FOUND, _FORMAT as lath_model_open, and for weights that are not finite or too large for the type; _UNSUPPORTED: a model or tokenizer that
+ * such a file cannot say, named; _IO: path cannot be written, the disk is full; _INTERRUPTED. */
+LATH_API lath_status lath_quantize(lath_runtime *rt, const char *dir, const char *path,
+                                   const lath_quantize_options *opts, lath_quantize_result *result, lath_error *err);
+
 #ifdef __cplusplus
 }
 #endif

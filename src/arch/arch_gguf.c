@@ -3,7 +3,7 @@
  * arch_gguf.c: metadata of GGUF files to configurations (arch_gguf.h). What a key means, and what is meant where it is absent, is as in llama.cpp
  * (its converters write these files, its loaders define the defaults) and in the description of the format (docs of ggml, gguf.md).
  */
-#include "arch/arch_gguf.h"
+#include "arch/arch_gguf_table.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,39 +16,7 @@ enum { KEY_MAX_LEN = 160 };
 
 /* ------------------------------------------------------------------------------------------------------------------ tables */
 
-typedef enum key_kind {
-    KEY_SIZE,     /* a whole number */
-    KEY_EACH,     /* a whole number, or one for each layer: they have to be equal */
-    KEY_REAL,     /* a number */
-    KEY_FLAG,     /* a bool */
-    KEY_ZERO,     /* only 0, or false, is supported */
-    KEY_ONE,      /* only 1, or true, is supported */
-    KEY_READ,     /* read by the functions below */
-    KEY_NO_MATTER /* says nothing that counts here */
-} key_kind;
-
-/* A key behind "ARCHITECTURE.", and the field of config.json that says the same. */
-typedef struct key_row {
-    const char *key;
-    key_kind kind;
-    const char *field;
-    bool required;
-} key_row;
-
-typedef struct reading reading;
-
-struct arch_gguf_table {
-    const char *name;       /* general.architecture */
-    const char *model_type; /* of config.json */
-    const char *class_name; /* of "architectures" */
-    const char *activation;
-    uint32_t stored;
-    const key_row *rows; /* of its own, beside common_rows */
-    size_t n_rows;
-    lath_status (*finish)(reading *r); /* what is not one key for one field; NULL: nothing */
-};
-
-static const key_row common_rows[] = {
+const arch_gguf_row arch_gguf_common[] = {
     {"context_length", KEY_SIZE, "max_position_embeddings", true},
     {"embedding_length", KEY_SIZE, "hidden_size", true},
     {"block_count", KEY_SIZE, "num_hidden_layers", true},
@@ -77,6 +45,10 @@ static const key_row common_rows[] = {
     {"use_parallel_residual", KEY_ZERO, NULL, false},
 };
 
+const size_t arch_gguf_n_common = sizeof(arch_gguf_common) / sizeof(arch_gguf_common[0]);
+
+typedef struct arch_gguf_reading reading;
+static lath_status finish_encoder(reading *r);
 static lath_status finish_llama(reading *r);
 static lath_status finish_qwen3moe(reading *r);
 static lath_status finish_gemma2(reading *r);
@@ -85,31 +57,36 @@ static lath_status finish_phi3(reading *r);
 static lath_status finish_granite(reading *r);
 static lath_status finish_smollm3(reading *r);
 
-static const key_row llama_rows[] = {
+static const arch_gguf_row encoder_rows[] = {
+    {"attention.layer_norm_epsilon", KEY_REAL, "layer_norm_eps", true},
+    {"attention.layer_norm_rms_epsilon", KEY_NO_MATTER, NULL, false},
+    {"attention.causal", KEY_ZERO, NULL, false},
+};
+static const arch_gguf_row llama_rows[] = {
     {"attention.sliding_window", KEY_READ, "sliding_window", false},
     {"tensor_data_layout", KEY_READ, NULL, false},
     {"expert_count", KEY_ZERO, NULL, false},
     {"expert_used_count", KEY_ZERO, NULL, false},
 };
-static const key_row qwen3moe_rows[] = {
+static const arch_gguf_row qwen3moe_rows[] = {
     {"expert_count", KEY_SIZE, "num_experts", true},
     {"expert_used_count", KEY_SIZE, "num_experts_per_tok", true},
     {"expert_feed_forward_length", KEY_EACH, "moe_intermediate_size", true},
 };
-static const key_row gemma2_rows[] = {
+static const arch_gguf_row gemma2_rows[] = {
     {"attention.sliding_window", KEY_SIZE, "sliding_window", false},
     {"attention.sliding_window_pattern", KEY_READ, "layer_types", false},
     {"attn_logit_softcapping", KEY_REAL, "attn_logit_softcapping", false},
     {"final_logit_softcapping", KEY_REAL, "final_logit_softcapping", false},
 };
-static const key_row gemma3_rows[] = {
+static const arch_gguf_row gemma3_rows[] = {
     {"attention.sliding_window", KEY_READ, "sliding_window", false},
     {"attention.sliding_window_pattern", KEY_READ, "layer_types", false},
     {"rope.freq_base_swa", KEY_READ, "rope_local_base_freq", false},
     {"final_logit_softcapping", KEY_REAL, "final_logit_softcapping", false},
 };
-static const key_row phi3_rows[] = {{"attention.sliding_window", KEY_READ, "sliding_window", false}};
-static const key_row granite_rows[] = {
+static const arch_gguf_row phi3_rows[] = {{"attention.sliding_window", KEY_READ, "sliding_window", false}};
+static const arch_gguf_row granite_rows[] = {
     {"logit_scale", KEY_REAL, "logits_scaling", true},
     {"residual_scale", KEY_REAL, "residual_multiplier", false},
     {"embedding_scale", KEY_REAL, "embedding_multiplier", false},
@@ -120,7 +97,7 @@ static const key_row granite_rows[] = {
 };
 
 #define ROWS(rows) (rows), sizeof(rows) / sizeof((rows)[0])
-static const arch_gguf_table tables[] = {
+const arch_gguf_table arch_gguf_tables[] = {
     {"llama", "llama", "LlamaForCausalLM", "silu", ARCH_STORED_ROPE_PAIRS, ROWS(llama_rows), finish_llama},
     {"qwen2", "qwen2", "Qwen2ForCausalLM", "silu", 0, NULL, 0, NULL},
     {"qwen3", "qwen3", "Qwen3ForCausalLM", "silu", 0, NULL, 0, NULL},
@@ -131,13 +108,16 @@ static const arch_gguf_table tables[] = {
      finish_gemma3},
     {"phi3", "phi3", "Phi3ForCausalLM", "silu", 0, ROWS(phi3_rows), finish_phi3},
     {"granite", "granite", "GraniteForCausalLM", "silu", ARCH_STORED_ROPE_PAIRS, ROWS(granite_rows), finish_granite},
+    {"bert", "bert", "BertModel", "gelu", 0, ROWS(encoder_rows), finish_encoder},
+    {"nomic-bert", "nomic_bert", "NomicBertModel", "silu", 0, ROWS(encoder_rows), finish_encoder},
     {"smollm3", "smollm3", "SmolLM3ForCausalLM", "silu", ARCH_STORED_ROPE_PAIRS, NULL, 0, finish_smollm3},
 };
 #undef ROWS
+const size_t arch_gguf_n_tables = sizeof(arch_gguf_tables) / sizeof(arch_gguf_tables[0]);
 
 /* -------------------------------------------------------------------------------------------------------------- the reading */
 
-struct reading {
+struct arch_gguf_reading {
     weights *w;
     const gguf *g;
     const char *path;
@@ -250,7 +230,7 @@ static void put_text(reading *r, json_value *into, const char *field, const char
 
 /* ---------------------------------------------------------------------------------------------------------------- the keys */
 
-static lath_status read_row(reading *r, const key_row *k)
+static lath_status read_row(reading *r, const arch_gguf_row *k)
 {
     const gguf_value *v = get(r, k->key);
     int64_t n = 0;
@@ -283,12 +263,12 @@ static lath_status read_row(reading *r, const key_row *k)
 }
 
 /* The row of a key's last part; its own rows hide common ones. */
-static const key_row *row_of(const arch_gguf_table *t, const char *key)
+static const arch_gguf_row *row_of(const arch_gguf_table *t, const char *key)
 {
     for (size_t i = 0; i < t->n_rows; i++)
         if (strcmp(t->rows[i].key, key) == 0) return &t->rows[i];
-    for (size_t i = 0; i < sizeof(common_rows) / sizeof(common_rows[0]); i++)
-        if (strcmp(common_rows[i].key, key) == 0) return &common_rows[i];
+    for (size_t i = 0; i < arch_gguf_n_common; i++)
+        if (strcmp(arch_gguf_common[i].key, key) == 0) return &arch_gguf_common[i];
     return NULL;
 }
 
@@ -302,8 +282,8 @@ static lath_status read_rows(reading *r)
             return err_set(r->err, LATH_ERR_UNSUPPORTED, "%s: key \"%.150s\" is not supported", r->path, key);
     }
     for (size_t i = 0; i < r->t->n_rows; i++) TRY(read_row(r, &r->t->rows[i]));
-    for (size_t i = 0; i < sizeof(common_rows) / sizeof(common_rows[0]); i++)
-        if (row_of(r->t, common_rows[i].key) == &common_rows[i]) TRY(read_row(r, &common_rows[i]));
+    for (size_t i = 0; i < arch_gguf_n_common; i++)
+        if (row_of(r->t, arch_gguf_common[i].key) == &arch_gguf_common[i]) TRY(read_row(r, &arch_gguf_common[i]));
     return LATH_OK;
 }
 
@@ -452,6 +432,15 @@ static void read_presence(reading *r)
 
 /* -------------------------------------------------------------------------------------------------------- of architectures */
 
+/* The table of token types says how many there are; where it is missing, BERT's binding says so. */
+static lath_status finish_encoder(reading *r)
+{
+    const tensor *t = find(r, "token_types.weight");
+    const bool has_positions = strcmp(r->t->name, "bert") == 0;
+    put_int(r, r->config, "type_vocab_size", t && t->rank == 2 ? t->dim[0] : has_positions);
+    return LATH_OK;
+}
+
 /* The original layout is the one that all files have; Mistral's first models slide in every layer. */
 static lath_status finish_llama(reading *r)
 {
@@ -555,14 +544,15 @@ static lath_status find_table(reading *r)
         return err_set(r->err, LATH_ERR_FORMAT, "%s: no key \"general.architecture\", a string, in it", r->path);
     if (type && (type->kind != GGUF_STRING || !text_is(type, "model")))
         return err_set(r->err, LATH_ERR_UNSUPPORTED, "%s: key \"general.type\": only models are supported", r->path);
-    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
-        if (text_is(name, tables[i].name) && arch_find(tables[i].model_type)) r->t = &tables[i];
+    for (size_t i = 0; i < arch_gguf_n_tables; i++)
+        if (text_is(name, arch_gguf_tables[i].name) && arch_find(arch_gguf_tables[i].model_type))
+            r->t = &arch_gguf_tables[i];
     if (r->t) return LATH_OK;
     char known[160] = "";
     size_t at = 0;
-    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
-        if (arch_find(tables[i].model_type) && at < sizeof(known))
-            at += (size_t)snprintf(known + at, sizeof(known) - at, "%s%s", at ? ", " : "", tables[i].name);
+    for (size_t i = 0; i < arch_gguf_n_tables; i++)
+        if (arch_find(arch_gguf_tables[i].model_type) && at < sizeof(known))
+            at += (size_t)snprintf(known + at, sizeof(known) - at, "%s%s", at ? ", " : "", arch_gguf_tables[i].name);
     return err_set(r->err, LATH_ERR_UNSUPPORTED, "%s: general.architecture \"%.*s\" is not supported (there is: %s)",
                    r->path, (int)(name->as.text.len < 40 ? name->as.text.len : 40), name->as.text.data, known);
 }
@@ -600,7 +590,7 @@ lath_status arch_gguf_read(weights *w, arena *mem, arch_gguf *out, lath_error *e
     return read_pooling(&r, &out->pooling);
 }
 
-static void explain_row(const arch_gguf_table *t, const key_row *k, lath_error *err)
+static void explain_row(const arch_gguf_table *t, const arch_gguf_row *k, lath_error *err)
 {
     char key[KEY_MAX_LEN];
     const char *at = k->field ? strstr(err->msg, k->field) : NULL;
@@ -617,6 +607,5 @@ void arch_gguf_explain(const arch_gguf *g, lath_error *err)
 {
     if (!err) return;
     for (size_t i = 0; i < g->table->n_rows; i++) explain_row(g->table, &g->table->rows[i], err);
-    for (size_t i = 0; i < sizeof(common_rows) / sizeof(common_rows[0]); i++)
-        explain_row(g->table, &common_rows[i], err);
+    for (size_t i = 0; i < arch_gguf_n_common; i++) explain_row(g->table, &arch_gguf_common[i], err);
 }

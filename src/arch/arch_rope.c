@@ -62,7 +62,7 @@ lath_status arch_rope_init(arena *mem, double theta, int64_t n_pairs, nn_rope *o
     float *inv = arena_array(mem, (size_t)n_pairs, sizeof(float));
     if (!inv) return err_nomem(err, (size_t)n_pairs * sizeof(float));
     nn_rope_frequencies(theta, n_pairs, inv);
-    *out = (nn_rope){.inv_freq = inv, .n_pairs = n_pairs, .scale = 1.0f};
+    *out = (nn_rope){.inv_freq = inv, .n_pairs = n_pairs, .scale = 1.0f, .theta = theta};
     return LATH_OK;
 }
 
@@ -258,4 +258,13 @@ lath_status arch_rope_parse_whole(const json_value *config, const char *name, co
     if (2 * out->n_pairs == spec->head_dim) return LATH_OK;
     return err_set(err, LATH_ERR_UNSUPPORTED, "%s: heads of %lld features of which %lld turn are not supported", name,
                    (long long)spec->head_dim, (long long)(2 * out->n_pairs));
+}
+
+const json_value *arch_rope_scaling(const json_value *config, const char *layer_type, const char **type)
+{
+    const arch_rope_spec spec = {.layer_type = layer_type, .theta_key = "rope_theta", .scaled = true};
+    rope_source s;
+    if (find_source(config, "", &spec, &s, NULL) != LATH_OK) s = (rope_source){.type = "default"};
+    *type = s.type;
+    return s.params;
 }

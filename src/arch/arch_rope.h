@@ -29,6 +29,10 @@ lath_status arch_rope_parse(const json_value *config, const char *name, const ar
 lath_status arch_rope_parse_whole(const json_value *config, const char *name, const arch_rope_spec *spec, arena *mem,
                                   nn_rope *out, lath_error *err);
 
+/* The object that says how frequencies are scaled, of the layers that `layer_type` names; NULL: there is none. *type: "default" where it does not
+ * say. */
+const json_value *arch_rope_scaling(const json_value *config, const char *layer_type, const char **type);
+
 /* n_pairs frequencies theta^(-2 i / (2 n_pairs)) (Su et al. 2021, 3.2.2), unscaled. */
 lath_status arch_rope_init(arena *mem, double theta, int64_t n_pairs, nn_rope *out, lath_error *err);
 /* Base and scaling leave frequencies that f32 holds: each turns, and the angle of every position is finite. `name`: of the file. */

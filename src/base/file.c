@@ -157,6 +157,13 @@ static lath_status reserve(buf *b, const char *path, size_t n, char **at, lath_e
     return err_wrap(err, st == LATH_OK ? LATH_ERR_NOMEM : st, "%s", path);
 }
 
+void file_forget(const void *p, size_t n)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = ((uintptr_t)p + page - 1) / page * page;
+    const uintptr_t to = ((uintptr_t)p + n) / page * page;
+    if (from < to) (void)madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
 lath_status file_read(buf *b, const char *path, size_t max, lath_error *err)
 {
     uint64_t size = 0;

@@ -145,6 +145,15 @@ lath_status outfile_write_at(outfile *f, uint64_t offset, const void *p, size_t 
     return LATH_OK;
 }
 
+lath_status outfile_reserve(outfile *f, uint64_t n, lath_error *err)
+{
+    if (f->direct || n == 0) return LATH_OK;
+    if (n > INT64_MAX) return err_set(err, LATH_ERR_LIMIT, "%s: its size overflows", f->path);
+    const int e = posix_fallocate(f->fd, 0, (off_t)n);
+    if (e == 0 || e == EOPNOTSUPP || e == EINVAL || e == EINTR || e == ENOSYS || e == ENODEV) return LATH_OK;
+    return err_os(err, LATH_ERR_IO, e, "%s: no room for %llu bytes", f->path, (unsigned long long)n);
+}
+
 lath_status outfile_commit(outfile *f, lath_error *err)
 {
     lath_status st = LATH_OK;

@@ -24,6 +24,9 @@ lath_status outfile_create(outfile *f, const lath_allocator *alloc, const char *
 lath_status outfile_write(outfile *f, const void *p, size_t n, lath_error *err);
 /* Not when direct. Does not move the place of outfile_write. */
 lath_status outfile_write_at(outfile *f, uint64_t offset, const void *p, size_t n, lath_error *err);
+/* The file will have n bytes: makes sure of the room for them, so that a full disk is found before the work. Where the file system does not say, and when
+ * direct, it does nothing. LATH_ERR_IO. */
+lath_status outfile_reserve(outfile *f, uint64_t n, lath_error *err);
 /* Closes and renames; on failure the temporary file is removed and the target is as it was. Releases everything either
  * way. */
 lath_status outfile_commit(outfile *f, lath_error *err);

@@ -51,7 +51,8 @@ typedef struct st_config {
     const char *encoder_dir; /* where config.json, weights and tokenizer are: the model's directory or a folder in it */
     kern_pool_mode modes[ST_MAX_MODES];
     int32_t n_modes;
-    bool has_modules, has_pooling; /* there is modules.json; it names a Pooling module */
+    bool has_modules,
+        has_pooling; /* there is modules.json; it names a Pooling module. Both: a GGUF file says how to pool */
     bool include_prompt;
     int64_t pooling_d; /* what 1_Pooling/config.json says the encoder's width is; 0: nothing */
     st_step steps[ST_MAX_STEPS];
@@ -178,5 +179,8 @@ void packer_add(packer *p, const int32_t *ids, const int32_t *type_ids, int64_t 
 
 /* The tokenizer in the metadata of a GGUF file; nothing of the file is kept (gguf_tokenizer.c). */
 lath_status gguf_tokenizer_open(const lath_allocator *alloc, const gguf *g, tok **out, lath_error *err);
+/* The keys of a tokenizer whose kind and pre are set. */
+struct gguf_writer;
+void gguf_tokenizer_put(struct gguf_writer *w, const tok_arrays *a);
 
 #endif

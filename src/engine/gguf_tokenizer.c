@@ -1,12 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gguf_tokenizer.c: the tokenizer that a GGUF file carries: its metadata tokenizer.ggml.* (docs of ggml, gguf.md) as plain arrays for tok/. What
- * the keys are called is known here and nowhere else; what they mean is tok/'s business.
+ * gguf_tokenizer.c: the tokenizer that a GGUF file carries: its metadata tokenizer.ggml.* (docs of ggml, gguf.md) as plain arrays for tok/, and
+ * the way back. What the keys are called is known here and nowhere else; what they mean is tok/'s business.
  */
 #include <string.h>
 
 #include "engine/engine.h"
-#include "store/gguf.h"
+#include "store/gguf_write.h"
+
+/* Numbers of tok_arrays. */
+static const struct {
+    const char *key;
+    size_t offset;
+    bool flag;
+} numbers[] = {
+#define NUMBER(key, field, flag)                                 \
+    {                                                            \
+        "tokenizer.ggml." key, offsetof(tok_arrays, field), flag \
+    }
+    NUMBER("bos_token_id", bos, false),
+    NUMBER("eos_token_id", eos, false),
+    NUMBER("eot_token_id", eot, false),
+    NUMBER("unknown_token_id", unk, false),
+    NUMBER("seperator_token_id", sep, false), /* the format spells it so */
+    NUMBER("padding_token_id", pad, false),
+    NUMBER("cls_token_id", cls, false),
+    NUMBER("mask_token_id", mask, false),
+    NUMBER("add_bos_token", add_bos, true),
+    NUMBER("add_eos_token", add_eos, true),
+    NUMBER("add_space_prefix", add_space_prefix, true),
+    NUMBER("remove_extra_whitespaces", remove_extra_spaces, true),
+#undef NUMBER
+};
+enum { N_NUMBERS = sizeof(numbers) / sizeof(numbers[0]) };
 
 typedef struct reading {
     const gguf *g;
@@ -34,7 +60,12 @@ static lath_status get_number(const reading *r, const char *key, int32_t *out, l
     const gguf_value *v = gguf_get(r->g, key);
     int64_t n;
     if (!v) return LATH_OK;
-    if (!gguf_whole(v, INT32_MAX, &n)) return wrong(r, key, "a number from 0 to 2147483647", err);
+    const size_t len = strlen(key), tail = sizeof("_token_id") - 1;
+    const bool is_id = len > tail && strcmp(key + len - tail, "_token_id") == 0;
+    /* All bits set is how some writers say that there is none. */
+    if (is_id && v->kind == GGUF_U32 && v->as.u == UINT32_MAX) return LATH_OK;
+    if (!gguf_whole(v, INT32_MAX, &n))
+        return wrong(r, key, is_id ? "the id of a token" : "a number from 0 to 2147483647", err);
     *out = (int32_t)n;
     return LATH_OK;
 }
@@ -112,23 +143,8 @@ static lath_status get_charsmap(const reading *r, tok_arrays *a, lath_error *err
 
 static lath_status get_numbers(const reading *r, tok_arrays *a, lath_error *err)
 {
-    const struct {
-        const char *key;
-        int32_t *out;
-    } rows[] = {
-        {"tokenizer.ggml.bos_token_id", &a->bos},
-        {"tokenizer.ggml.eos_token_id", &a->eos},
-        {"tokenizer.ggml.unknown_token_id", &a->unk},
-        {"tokenizer.ggml.seperator_token_id", &a->sep}, /* the format spells it so */
-        {"tokenizer.ggml.padding_token_id", &a->pad},
-        {"tokenizer.ggml.cls_token_id", &a->cls},
-        {"tokenizer.ggml.mask_token_id", &a->mask},
-        {"tokenizer.ggml.add_bos_token", &a->add_bos},
-        {"tokenizer.ggml.add_eos_token", &a->add_eos},
-        {"tokenizer.ggml.add_space_prefix", &a->add_space_prefix},
-        {"tokenizer.ggml.remove_extra_whitespaces", &a->remove_extra_spaces},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) TRY(get_number(r, rows[i].key, rows[i].out, err));
+    for (size_t i = 0; i < N_NUMBERS; i++)
+        TRY(get_number(r, numbers[i].key, (int32_t *)(void *)((char *)a + numbers[i].offset), err));
     return LATH_OK;
 }
 
@@ -157,4 +173,29 @@ lath_status gguf_tokenizer_open(const lath_allocator *alloc, const gguf *g, tok 
     const lath_status st = open_from(&r, alloc, out, err);
     arena_deinit(&mem);
     return st;
+}
+
+static void put_texts(gguf_writer *w, const char *key, const tok_string *v, size_t n)
+{
+    gguf_put_texts(w, key, n);
+    for (size_t i = 0; i < n; i++) gguf_put_next_text(w, v[i].s, v[i].n);
+}
+
+void gguf_tokenizer_put(gguf_writer *w, const tok_arrays *a)
+{
+    gguf_put_text(w, "tokenizer.ggml.model", a->kind, strlen(a->kind));
+    gguf_put_text(w, "tokenizer.ggml.pre", a->pre, strlen(a->pre));
+    put_texts(w, "tokenizer.ggml.tokens", a->tokens, a->n);
+    if (a->scores) gguf_put_array(w, "tokenizer.ggml.scores", GGUF_F32, a->scores, a->n);
+    if (a->types) gguf_put_array(w, "tokenizer.ggml.token_type", GGUF_I32, a->types, a->n);
+    if (a->merges) put_texts(w, "tokenizer.ggml.merges", a->merges, a->n_merges);
+    for (size_t i = 0; i < N_NUMBERS; i++) {
+        int32_t v;
+        memcpy(&v, (const char *)a + numbers[i].offset, sizeof(v));
+        if (v < 0) continue;
+        if (numbers[i].flag)
+            gguf_put_bool(w, numbers[i].key, v != 0);
+        else
+            gguf_put_u32(w, numbers[i].key, (uint32_t)v);
+    }
 }

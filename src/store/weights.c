@@ -234,9 +234,9 @@ static lath_status open_dir(weights *w, const char *dir, lath_error *err)
     return LATH_OK;
 }
 
-static lath_status open_any(weights *w, const char *path, lath_error *err)
+static lath_status open_any(weights *w, const char *path, bool is_file, lath_error *err)
 {
-    if (gguf_is_name(path) && !file_is_dir(path))
+    if (is_file)
         TRY(weights_open_gguf(w, path, err));
     else
         TRY(open_dir(w, path, err));
@@ -244,7 +244,8 @@ static lath_status open_any(weights *w, const char *path, lath_error *err)
     return w->used ? LATH_OK : err_nomem(err, (size_t)w->count);
 }
 
-lath_status weights_open(const lath_allocator *alloc, const char *path, file_mode mode, weights **out, lath_error *err)
+static lath_status open_as(const lath_allocator *alloc, const char *path, bool is_file, file_mode mode, weights **out,
+                           lath_error *err)
 {
     weights *w = alloc_zero(alloc, sizeof(*w));
     if (!w) return err_nomem(err, sizeof(*w));
@@ -252,12 +253,23 @@ lath_status weights_open(const lath_allocator *alloc, const char *path, file_mod
     w->mode = mode;
     arena_init(&w->memory, alloc);
     map_init(&w->by_name, alloc);
-    lath_status st = open_any(w, path, err);
+    lath_status st = open_any(w, path, is_file, err);
     if (st != LATH_OK)
         weights_close(w);
     else
         *out = w;
     return st;
+}
+
+lath_status weights_open(const lath_allocator *alloc, const char *path, file_mode mode, weights **out, lath_error *err)
+{
+    return open_as(alloc, path, gguf_is_name(path) && !file_is_dir(path), mode, out, err);
+}
+
+lath_status weights_open_file(const lath_allocator *alloc, const char *path, file_mode mode, weights **out,
+                              lath_error *err)
+{
+    return open_as(alloc, path, true, mode, out, err);
 }
 
 void weights_close(weights *w)

@@ -19,6 +19,9 @@ typedef struct weights weights;
 
 /* path: the directory, or any part of a GGUF model. LATH_ERR_NOT_FOUND when it has neither file; LATH_ERR_UNSUPPORTED for pickles and others, named. */
 lath_status weights_open(const lath_allocator *alloc, const char *path, file_mode mode, weights **out, lath_error *err);
+/* The same of a GGUF file whatever its name; of a split one it is the first part. */
+lath_status weights_open_file(const lath_allocator *alloc, const char *path, file_mode mode, weights **out,
+                              lath_error *err);
 void weights_close(weights *w); /* NULL is allowed */
 
 /* What leads messages about the whole: the path of the single file, of the index, or of the first part. */

@@ -71,6 +71,8 @@ bool dtype_of_gguf(uint32_t id, dtype *out)
     return false;
 }
 
+int dtype_gguf_id(dtype t) { return (unsigned)t < DTYPE_COUNT ? dtype_table[t].gguf_id : -1; }
+
 float half_to_f32(uint16_t bits)
 {
     union {

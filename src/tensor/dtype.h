@@ -38,6 +38,8 @@ bool dtype_is_weight(dtype t);
 bool dtype_parse(const char *name, size_t n, dtype *out);
 /* By its id in a GGUF file; false when unknown. */
 bool dtype_of_gguf(uint32_t id, dtype *out);
+/* Its id in a GGUF file; -1: such files do not have it. */
+int dtype_gguf_id(dtype t);
 
 /* IEEE binary16 and bfloat16 bits to f32: exact, subnormals, infinities and NaN included. */
 float half_to_f32(uint16_t bits);
@@ -50,6 +52,16 @@ static inline float bf16_to_f32(uint16_t bits)
         float f;
     } v = {(uint32_t)bits << 16};
     return v.f;
+}
+/* f32 to the nearest bfloat16, ties to even; NaN stays a NaN. */
+static inline uint16_t bf16_from_f32(float v)
+{
+    union {
+        float f;
+        uint32_t u;
+    } b = {v};
+    if ((b.u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(b.u >> 16 | 0x40u);
+    return (uint16_t)((b.u + 0x7fffu + (b.u >> 16 & 1)) >> 16);
 }
 /* The 8-bit floats of the OCP (2023): E4M3 has no infinity and NaN at 0x7F and 0xFF only, E5M2 is a half cut to its upper byte. Exact. */
 float f8_e4m3_to_f32(uint8_t bits);

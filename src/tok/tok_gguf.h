@@ -3,6 +3,8 @@
 #ifndef LATH_TOK_GGUF_H
 #define LATH_TOK_GGUF_H
 
+#include "tok/tok.h"
+
 enum {
     TOK_GGUF_ADD_BOS = 1,       /* where the file does not say */
     TOK_GGUF_IGNORE_MERGES = 2, /* a word that is a token is that token */
@@ -18,5 +20,7 @@ typedef struct tok_gguf_split {
 
 /* NULL: not known. */
 const tok_gguf_split *tok_gguf_split_find(const char *name);
+/* The first name of these patterns and flags (IGNORE_MERGES and NFC count); *exact false: NFC differs. NULL: there is none. */
+const tok_gguf_split *tok_gguf_split_match(const tok_string *patterns, size_t n, int flags, bool *exact);
 
 #endif

@@ -130,11 +130,12 @@ enum { BOS = TOK_GGUF_ADD_BOS, WHOLE = TOK_GGUF_IGNORE_MERGES, NFC = TOK_GGUF_NF
 
 static const char *const split_lines[] = {"[^\\n]+|[\\n]+", NULL};
 
+/* Of names for one thing the one that llama.cpp's converter writes for most models is the first. */
 static const tok_gguf_split table[] = {
     {"default", split_default, 0},
+    {"llama-bpe", split_llama3, WHOLE | BOS},
     {"llama3", split_llama3, WHOLE | BOS},
     {"llama-v3", split_llama3, WHOLE | BOS},
-    {"llama-bpe", split_llama3, WHOLE | BOS},
     {"falcon3", split_llama3, WHOLE | BOS},
     {"falcon-h1", split_llama3, WHOLE | BOS},
     {"pixtral", split_llama3, WHOLE | BOS},
@@ -216,6 +217,28 @@ const tok_gguf_split *tok_gguf_split_find(const char *name)
 {
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         if (strcmp(table[i].name, name) == 0) return &table[i];
+    }
+    return NULL;
+}
+
+static bool same_patterns(const tok_gguf_split *s, const tok_string *patterns, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *p = s->patterns[i];
+        if (!p || strlen(p) != patterns[i].n || memcmp(p, patterns[i].s, patterns[i].n) != 0) return false;
+    }
+    return !s->patterns[n];
+}
+
+const tok_gguf_split *tok_gguf_split_match(const tok_string *patterns, size_t n, int flags, bool *exact)
+{
+    static const int masks[] = {TOK_GGUF_IGNORE_MERGES | TOK_GGUF_NFC | TOK_GGUF_RAW,
+                                TOK_GGUF_IGNORE_MERGES | TOK_GGUF_RAW};
+    for (size_t k = 0; k < 2; k++) {
+        *exact = k == 0;
+        for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+            if (((table[i].flags ^ flags) & masks[k]) == 0 && same_patterns(&table[i], patterns, n)) return &table[i];
+        }
     }
     return NULL;
 }

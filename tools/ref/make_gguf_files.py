@@ -5,6 +5,7 @@ and the tokenizer of tests/golden/qwen3/embedding_old as a GGUF file carries it.
 
     make_gguf_files.py DIR           the corpus
     make_gguf_files.py DIR tokenizer DIR/qwen2.gguf
+    make_gguf_files.py DIR written   DIR/written.gguf, which the writer has to make byte for byte (tests/unit/store/test_gguf_write.c)
 """
 
 import json
@@ -63,8 +64,31 @@ def tokenizer(path: Path) -> None:
     w.close()
 
 
+def written(path: Path) -> None:
+    w = GGUFWriter(str(path), "llama")
+    w.add_key_value("llama.block_count", 4000000000, V.UINT32)
+    w.add_key_value("a.i32", -7, V.INT32)
+    w.add_key_value("a.f32", 1e-5, V.FLOAT32)
+    w.add_key_value("a.bool", True, V.BOOL)
+    w.add_key_value("a.text", "h\u00e9", V.STRING)
+    w.add_array("a.numbers", [1, -2, 3])
+    w.add_array("a.scores", [0.5, -1.25])
+    w.add_array("a.texts", ["", "one", "two words"])
+    for name, shape, t, n in [("a.vector", (5,), T.F32, 20), ("a.matrix", (3, 34), T.Q8_0, 102), ("a.cube", (2, 2, 32), T.F16, 256)]:
+        data = ((np.arange(n) * 7 + n) % 256).astype(np.uint8)
+        kind = {T.F32: np.float32, T.F16: np.float16}.get(t, np.uint8)
+        w.add_tensor(name, data.view(kind).reshape(shape), raw_dtype=t)
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+
+
 def main() -> None:
     out = Path(sys.argv[1])
+    if sys.argv[2:] == ["written"]:
+        written(out / "written.gguf")
+        return
     if sys.argv[2:] == ["tokenizer"]:
         tokenizer(out / "qwen2.gguf")
         return
