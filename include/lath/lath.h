@@ -650,8 +650,8 @@ typedef struct lath_generate_options {
     const lath_grammar *
         grammar; /* not NULL: what the text must be like; it ends when it is complete and nothing may follow, and only then at an end token */
 } lath_generate_options;
-#define LATH_GENERATE_OPTIONS_INIT                                         \
-    {                                                                      \
+#define LATH_GENERATE_OPTIONS_INIT                                               \
+    {                                                                            \
         sizeof(lath_generate_options), -1, NULL, NULL, 0, NULL, 0, 0, 0, 0, NULL \
     }
 
