@@ -673,10 +673,12 @@ typedef struct lath_generate_options {
     int32_t n_logprobs; /* 0: none; K: with each token the K most probable ones and its own logprob */
     int32_t
         new_text; /* 1: the text stands alone, as an answer in a conversation; 0: it goes on from the prompt, its first space is kept */
+    const lath_grammar *
+        grammar; /* not NULL: what the text must be like; it ends when it is complete and nothing may follow, and only then at an end token */
 } lath_generate_options;
-#define LATH_GENERATE_OPTIONS_INIT                                         \
-    {                                                                      \
-        sizeof(lath_generate_options), -1, NULL, NULL, 0, NULL, 0, 0, 0, 0 \
+#define LATH_GENERATE_OPTIONS_INIT                                               \
+    {                                                                            \
+        sizeof(lath_generate_options), -1, NULL, NULL, 0, NULL, 0, 0, 0, 0, NULL \
     }
 
 /* A step of generation. Pointers are borrowed during the call. */
