@@ -79,6 +79,27 @@ lath_status lm_prompt(lm_job *j, lath_error *err)
     return st;
 }
 
+static lath_status put_message(lm_job *j, const buf *text, lath_error *err)
+{
+    const options *o = j->o;
+    TRY(dialog_open(&j->talk, j->s.model, err));
+    if (o->system) TRY(dialog_set_system(&j->talk, o->system, strlen(o->system), err));
+    TRY(dialog_add(&j->talk, "user", text->data ? text->data : "", text->len, err));
+    TRY(dialog_render(&j->talk, err));
+    j->ids = j->talk.prompt.ids;
+    j->n = j->talk.prompt.n;
+    return j->n ? LATH_OK : err_set(err, LATH_ERR_INPUT, "the chat template makes nothing of the prompt");
+}
+
+lath_status lm_chat_prompt(lm_job *j, lath_error *err)
+{
+    buf text = {0};
+    lath_status st = prompt_read(j->o, &text, err);
+    if (st == LATH_OK) st = put_message(j, &text, err);
+    prompt_release(&text);
+    return st;
+}
+
 static int stop_asked(void *ctx, size_t done, size_t total)
 {
     (void)ctx, (void)done, (void)total;
@@ -153,6 +174,7 @@ void lm_notes(const lm_job *j)
 
 void lm_close(lm_job *j)
 {
+    dialog_close(&j->talk);
     lath_session_destroy(j->session);
     lath_tokens_release(&j->tokens);
     alloc_release(alloc_default(), j->given, j->n_given * sizeof(*j->given));

@@ -33,6 +33,7 @@ enum option_group {
     GROUP_PREDICT = 1 << 15,
     GROUP_GENERATE = 1 << 16,
     GROUP_PERPLEXITY = 1 << 17,
+    GROUP_COMPLETE = 1 << 18, /* generation from one PROMPT */
     GROUP_QUANTIZE = 1 << 20
 };
 
