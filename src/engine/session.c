@@ -296,10 +296,11 @@ static lath_status check_ids(const lath_session *s, const int32_t *ids, int32_t 
     return LATH_OK;
 }
 
-static int32_t rotation_of(const lath_session *s, int32_t length)
+/* What is kept was turned otherwise than a sequence of `length` tokens is. */
+static bool is_stale(const lath_session *s, int32_t length)
 {
     const arch_desc *d = s->model->arch.desc;
-    return d->rotation ? d->rotation(&s->model->arch, length) : 0;
+    return s->n > 0 && d->stale && d->stale(&s->model->arch, s->turned, length);
 }
 
 /* Runs s->ids up to `end`; `see` is for those from `first` on. */
@@ -336,13 +337,13 @@ lath_status session_append(lath_session *s, const int32_t *ids, int32_t n, sessi
     if (n > s->ctx - s->n)
         return err_set(err, LATH_ERR_KV_FULL, "%d tokens behind %d: the session holds %d", n, s->n, s->ctx);
     TRY(check_ids(s, ids, n, err));
-    const int32_t before = s->n, end = before + n, rotation = rotation_of(s, end);
-    const bool again = before > 0 && rotation != s->rotation; /* what is kept was turned otherwise */
+    const int32_t before = s->n, end = before + n;
+    const bool again = is_stale(s, end);
     stream *on = n == 1 && !again ? &s->step : &s->whole;
     const double begin = clock_now();
     memmove(s->ids + before, ids, (size_t)n * sizeof(*ids));
     s->has_logits = false;
-    s->rotation = rotation;
+    s->turned = end;
     if (end > s->written) s->written = end; /* even where it fails in between */
     if (again) s->n = 0;
     s->asked = begin;
@@ -395,7 +396,7 @@ lath_status lath_session_sync(lath_session *s, const int32_t *ids, size_t n, siz
     int32_t same = 0;
     while (same < s->n && same < (int32_t)n && s->ids[same] == ids[same]) same++;
     if (same == (int32_t)n && same > 0 && !(same == s->n && s->has_logits)) same--; /* its logits are wanted */
-    if (rotation_of(s, (int32_t)n) != s->rotation) same = 0;
+    if (is_stale(s, (int32_t)n)) same = 0;
     (void)lath_session_rewind(s, (size_t)same);
     if (reused) *reused = (size_t)s->n;
     return session_append(s, ids + s->n, (int32_t)n - s->n, NULL, NULL, err);

@@ -14,7 +14,7 @@ struct lath_session {
     int32_t ctx, chunk; /* tokens that it may hold; tokens of a batch at most */
     int32_t n;          /* tokens that it holds */
     int32_t written;    /* positions that have been written since it was last empty */
-    int32_t rotation;   /* what is kept was turned by: arch_desc.rotation */
+    int32_t turned;     /* tokens that it held when what is kept was last added to: see arch_desc.stale */
     int32_t slack;      /* positions beyond its window that every layer keeps at least */
     bool has_logits;    /* those of the last token are there */
     stream whole, step; /* many tokens; one */
