@@ -135,15 +135,17 @@ static bool find_cached(const char *cache, const char *name, buf *out)
     return found;
 }
 
-/* models/name, or models/name without its organisation. */
+/* models/name, or the file models/name.gguf; either without its organisation, too. */
 static bool find_in(const char *models, const char *name, buf *out)
 {
-    const char *slash = strchr(name, '/');
-    file_join(out, models, name);
-    if (exists(buf_cstr(out))) return true;
-    if (!slash) return false;
-    file_join(out, models, slash + 1);
-    return exists(buf_cstr(out));
+    const char *slash = strchr(name, '/'), *const names[] = {name, slash ? slash + 1 : name};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        file_join(out, models, names[i]);
+        if (exists(buf_cstr(out))) return true;
+        buf_str(out, ".gguf");
+        if (exists(buf_cstr(out))) return true;
+    }
+    return false;
 }
 
 /* Where ./run and tools/models/fetch.sh keep models when LATH_MODELS does not say otherwise. */
@@ -180,10 +182,10 @@ lath_status model_path_find(const char *name, buf *out, lath_error *err)
     }
     const bool have_cache = cache_dir(&cache);
     if (!have_cache || !find_cached(buf_cstr(&cache), name, out)) {
-        st = err_set(
-            err, LATH_ERR_NOT_FOUND,
-            "%s: no such model: no folder of this path, not in LATH_MODELS (%s), not in the Hugging Face cache (%s)",
-            name, models ? models : "not set", have_cache ? buf_cstr(&cache) : "none");
+        st = err_set(err, LATH_ERR_NOT_FOUND,
+                     "%s: no such model: no folder of this path, not in LATH_MODELS (%s), ~/.cache/lath/models or the "
+                     "Hugging Face cache (%s)",
+                     name, models ? models : "not set", have_cache ? buf_cstr(&cache) : "none");
     }
     (void)buf_cstr(out);
     buf_deinit(&cache);

@@ -10,6 +10,7 @@ MODEL=$GOLDEN/mean_norm_gelu
 T=$(mktemp -d "${TMPDIR:-/tmp}/lath-cli-XXXXXX") || exit 1
 trap 'rm -rf "$T"' EXIT
 trap 'exit 1' HUP INT TERM
+REAL=${LATH_MODELS-} # where real models are, for the scripts that need one
 unset LATH_NO_GPU LATH_MODELS HF_HOME HF_HUB_CACHE HUGGINGFACE_HUB_CACHE XDG_CACHE_HOME
 HOME=$T
 export HOME

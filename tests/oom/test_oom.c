@@ -291,16 +291,18 @@ static void torture(const char *name)
     lath_allocator a = {&count, meter_alloc, meter_resize, meter_release};
     lath_error err;
     char path[1024];
-    snprintf(path, sizeof(path), "%s/golden/bert/%s", test_data_dir(), name);
+    snprintf(path, sizeof(path), "%s/golden/%s", test_data_dir(), name);
     assert_ok(run_all(&a, path, &err), err);
     long total = atomic_load(&count.calls);
     assert_int_equal(atomic_load(&count.out), 0);
     assert_true(total > 20);
+    long without = 0; /* what is done without: the table of a BPE tokenizer's words, machine code of patterns */
     for (long k = 1; k <= total; k++) {
         atomic_store(&count.calls, 0);
         atomic_store(&count.fail_at, k);
         lath_status st = run_all(&a, path, &err);
-        if (st != LATH_ERR_NOMEM)
+        without += st == LATH_OK;
+        if (st != LATH_ERR_NOMEM && (st != LATH_OK || without > 8))
             fail_msg("%s: allocation %ld of %ld failed, status %d (%s)", name, k, total, (int)st, err.msg);
         if (atomic_load(&count.out) != 0)
             fail_msg("%s: allocation %ld of %ld failed, %ld blocks leaked (%s)", name, k, total,
@@ -312,12 +314,15 @@ static void torture(const char *name)
 static void test_torture(void **state)
 {
     (void)state;
-    torture("mean_norm_gelu");
-    torture("dense_tanh");
-    torture("f16_gelu_tanh");
-    torture("plain_vocab_txt");
-    torture("sharded");
-    torture("f8_e5m2_sharded");
+    torture("bert/mean_norm_gelu");
+    torture("bert/dense_tanh");
+    torture("bert/f16_gelu_tanh");
+    torture("bert/plain_vocab_txt");
+    torture("bert/sharded");
+    torture("bert/f8_e5m2_sharded");
+    torture("gguf_embed/bert/mean_norm_gelu/model.gguf");
+    torture("gguf/llama3_scaling_tied/model.gguf");
+    torture("gguf/phi3_longrope/model.gguf");
 }
 
 /* After the first call of a size no further memory is taken; nor by what a cache has. */
