@@ -23,6 +23,7 @@ static const struct {
     {GROUP_EMBED, "Embedding"},
     {GROUP_GENERATE, "Generation"},
     {GROUP_PREDICT | GROUP_LOGITS, "What to show"},
+    {GROUP_BENCH, "What to measure"},
     {GROUP_CONTEXT | GROUP_PERPLEXITY, "Context"},
     {GROUP_TEXT | GROUP_PROMPT, "Texts"},
     {GROUP_JSON | GROUP_FORMAT | GROUP_OUTPUT, "Results"},
