@@ -2,11 +2,11 @@
  *
  * bench_gemv.c: products of single tokens (gemv) against the read bandwidth of as many threads over the same bytes, measured in the same seconds.
  *
- *     bench_gemv [--isa NAME] [--threads N] [--rounds N] [--type NAME] [--rows N] [--k N] [--n-x N]
+ *     bench_gemv [--isa NAME] [--threads N] [--rounds N] [--type NAME] [--rows N] [--k N] [--n-x N] [--mb N]
  *
  * A ring of matrices, larger than the caches, is read once a slice, as the layers of a model are for a token; each thread has its share of the rows
  * of every matrix. Slices of plain reading (four long streams a thread) and of the kernel alternate, and each slice of the kernel is divided by
- * the mean of its neighbours. "int": with activations in 8 bits, "f32": with floats. Time is wall time: run it with priority (chrt -f 20).
+ * the mean of its neighbours. --mb 1 (and few --rows) shows what the instructions take when memory does not. "int": with activations in 8 bits, "f32": with floats. Time is wall time: run it with priority (chrt -f 20).
  */
 #include <pthread.h>
 #include <sched.h>
@@ -18,12 +18,13 @@
 #include "kern/kern.h"
 #include "roofline.h"
 
-enum { RING_BYTES = 192 << 20, MAX_THREADS = 64, MAX_ROUNDS = 301 };
+enum { MAX_THREADS = 64, MAX_ROUNDS = 301 };
 
 typedef struct bench {
     kern_table t;
     unsigned char *ring;
-    size_t matrix, n_ring; /* bytes of one, how many */
+    size_t ring_bytes, matrix, n_ring; /* bytes of a matrix, how many */
+    int repeats;                       /* of the ring in a slice */
     kern_gemv_args a;
     int threads;
     bool reading, stop;
@@ -48,15 +49,15 @@ static void slice(bench *b, int id)
 {
     const size_t share = b->matrix * b->n_ring / (size_t)b->threads;
     if (b->reading) {
-        roofline_read_streams(b->ring + (size_t)id * share, share / 4);
+        for (int r = 0; r < b->repeats; r++) roofline_read_streams(b->ring + (size_t)id * share, share / 4);
         return;
     }
     kern_gemv_args a = b->a;
     const int64_t rows = a.n1;
     a.n0 = rows * id / b->threads, a.n1 = rows * (id + 1) / b->threads;
     a.scratch = b->scratch[id];
-    for (size_t i = 0; i < b->n_ring; i++) {
-        a.w = b->ring + i * b->matrix;
+    for (size_t i = 0; i < b->n_ring * (size_t)b->repeats; i++) {
+        a.w = b->ring + i % b->n_ring * b->matrix;
         b->t.gemv(&a);
     }
 }
@@ -87,7 +88,7 @@ static double timed(bench *b, bool reading)
     pthread_barrier_wait(&b->begin);
     pthread_barrier_wait(&b->end);
     for (int i = 0; i < b->threads; i++) longest = b->seconds[i] > longest ? b->seconds[i] : longest;
-    return (double)(b->matrix * b->n_ring) / longest / 1e9;
+    return (double)(b->matrix * b->n_ring) * b->repeats / longest / 1e9;
 }
 
 static int by_value(const void *a, const void *b)
@@ -133,7 +134,7 @@ static void *memory(size_t bytes)
 static void fill(bench *b)
 {
     uint64_t s = 1;
-    for (size_t i = 0; i < RING_BYTES; i += 8) {
+    for (size_t i = 0; i < b->ring_bytes; i += 8) {
         s = s * 6364136223846793005u + 1442695040888963407u;
         const uint64_t v = ((s ^ s >> 33) & 0x9fff9fff9fff9fffu) | 0x0400040004000400u;
         memcpy(b->ring + i, &v, 8);
@@ -149,7 +150,7 @@ static void bench_type(bench *b, dtype type, int64_t rows, int64_t k, int rounds
     a->w_stride = (int64_t)dtype_bytes(type, k);
     a->xq_stride = (int64_t)kern_xq_bytes(type, k);
     a->y = memory((size_t)(rows * a->n_x) * 4);
-    b->matrix = (size_t)(a->w_stride * rows), b->n_ring = RING_BYTES / b->matrix;
+    b->matrix = (size_t)(a->w_stride * rows), b->n_ring = b->ring_bytes / b->matrix;
     if (a->xq_stride > 0) {
         unsigned char *xq = memory((size_t)(a->xq_stride * a->n_x));
         for (int32_t m = 0; m < a->n_x; m++) b->t.quantize_x(type, k, x + m * k, xq + m * a->xq_stride);
@@ -171,7 +172,7 @@ int main(int argc, char **argv)
     int64_t rows = 3072, k = 1024;
     const char *only = "";
     kern_isa ceiling = (kern_isa)(KERN_ISA_COUNT - 1);
-    b.threads = 2, b.a.n_x = 1;
+    b.threads = 2, b.a.n_x = 1, b.ring_bytes = (size_t)192 << 20;
     for (int i = 1; i + 1 < argc; i += 2) {
         const char *o = argv[i], *v = argv[i + 1];
         if (strcmp(o, "--threads") == 0) b.threads = atoi(v);
@@ -180,6 +181,7 @@ int main(int argc, char **argv)
         if (strcmp(o, "--k") == 0) k = atoi(v);
         if (strcmp(o, "--n-x") == 0) b.a.n_x = atoi(v);
         if (strcmp(o, "--type") == 0) only = v;
+        if (strcmp(o, "--mb") == 0) b.ring_bytes = (size_t)atoi(v) << 20;
         for (int isa = 0; strcmp(o, "--isa") == 0 && isa < KERN_ISA_COUNT; isa++)
             if (strcmp(v, kern_isa_name((kern_isa)isa)) == 0) ceiling = (kern_isa)isa;
     }
@@ -189,8 +191,9 @@ int main(int argc, char **argv)
                 MAX_ROUNDS);
         return 2;
     }
+    b.repeats = (int)(((size_t)192 << 20) / (b.ring_bytes + 1)) + 1;
     kern_table_init(&b.t, ceiling);
-    b.ring = memory(RING_BYTES);
+    b.ring = memory(b.ring_bytes);
     fill(&b);
     pthread_barrier_init(&b.begin, NULL, (unsigned)b.threads + 1);
     pthread_barrier_init(&b.end, NULL, (unsigned)b.threads + 1);

@@ -21,6 +21,7 @@ static const struct {
     {GROUP_TOKENIZE, "Tokens"},
     {GROUP_INFO, "What to show"},
     {GROUP_EMBED, "Embedding"},
+    {GROUP_QUANTIZE, "What to write"},
     {GROUP_GENERATE, "Generation"},
     {GROUP_PREDICT | GROUP_LOGITS, "What to show"},
     {GROUP_BENCH, "What to measure"},
@@ -67,7 +68,8 @@ static void help_option(buf *b, const option_row *r)
 
 void help_command(buf *b, const command_row *cmd)
 {
-    buf_printf(b, "Usage: lath %s%s%s%s\n\n%s", cmd->name, cmd->groups & GROUP_MODEL ? " -m M [OPTIONS]" : "",
+    const char *model = cmd->groups & MODEL_IS_OPTIONAL ? " [-m M] [OPTIONS]" : " -m M [OPTIONS]";
+    buf_printf(b, "Usage: lath %s%s%s%s\n\n%s", cmd->name, cmd->groups & GROUP_MODEL ? model : "",
                *cmd->args ? " " : "", cmd->args, cmd->description);
     for (size_t s = 0; s < sizeof(sections) / sizeof(sections[0]); s++) {
         if (!(cmd->groups & sections[s].group)) continue;

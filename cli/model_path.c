@@ -180,10 +180,10 @@ lath_status model_path_find(const char *name, buf *out, lath_error *err)
     }
     const bool have_cache = cache_dir(&cache);
     if (!have_cache || !find_cached(buf_cstr(&cache), name, out)) {
-        st = err_set(
-            err, LATH_ERR_NOT_FOUND,
-            "%s: no such model: no folder of this path, not in LATH_MODELS (%s), not in the Hugging Face cache (%s)",
-            name, models ? models : "not set", have_cache ? buf_cstr(&cache) : "none");
+        st = err_set(err, LATH_ERR_NOT_FOUND,
+                     "%s: no such model: no folder of this path, not in LATH_MODELS (%s), ~/.cache/lath/models or the "
+                     "Hugging Face cache (%s)",
+                     name, models ? models : "not set", have_cache ? buf_cstr(&cache) : "none");
     }
     (void)buf_cstr(out);
     buf_deinit(&cache);

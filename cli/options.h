@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 enum option_group {
+    MODEL_IS_OPTIONAL = 1 << 30, /* of a command with GROUP_MODEL */
     GROUP_MODEL = 1 << 0,
     GROUP_SEARCH = 1 << 1,
     GROUP_TOKENIZE = 1 << 2,
@@ -57,8 +58,8 @@ typedef struct options {
     arena arena;      /* lists, strings of --config */
     string_list args; /* what is no option */
     const char *model, *config, *field, *output, *corpus, *index, *rerank_model, *cache, *cache_import, *cache_export;
-    const char *prompt, *prompt_text, *layer, *corpus_prompt, *corpus_prompt_text, *pair, *label, *id_list, *system;
-    const char *model_name;
+    const char *prompt, *prompt_text, *layer, *corpus_prompt, *corpus_prompt_text, *pair, *label, *id_list, *system,
+        *model_name;
     string_list files, queries, filters, stops;
     int64_t threads, dim, max_len, batch_tokens, top_k, rerank_top, ctx, top, logprobs, stride, rounds;
     option_number max_new, temp, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty, seed, prefill,

@@ -11,7 +11,7 @@
 
 typedef struct progress {
     const char *what;   /* "embed" */
-    const char *unit;   /* of what is counted: "texts" */
+    const char *unit;   /* "texts": what is counted; set it behind progress_init for another */
     size_t per_unit;    /* that are one of it: 1 */
     bool enabled;       /* stderr is a terminal and not -q */
     bool shown;         /* a bar stands on the line */

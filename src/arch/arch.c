@@ -25,6 +25,7 @@ op_limits arch_limits(const arch_model *m, int64_t n_tok, int64_t n_keys)
     if (o.d < d->d_model) o.d = d->d_model;
     if (o.d < d->d_ff) o.d = d->d_ff;
     if (o.d < d->d_embed) o.d = d->d_embed;
+    if (o.d < d->d_expert) o.d = d->d_expert;
     return o;
 }
 
@@ -59,13 +60,19 @@ static void add_trouble(troubles *t, const char *file, const char *text)
     log_line(t->src->log, LATH_LOG_ERROR, "%s: %s", file, text);
 }
 
-static void expand(char out[NAME_MAX_LEN], const char *prefix, const char *pattern, int32_t layer)
+/* Where a weight stands: its numbers are put into the holes of its name. */
+typedef struct place {
+    int32_t layer, expert;
+} place;
+
+static void expand(char out[NAME_MAX_LEN], const char *prefix, const char *pattern, place at)
 {
-    const char *hole = strstr(pattern, "{}");
-    if (hole)
-        snprintf(out, NAME_MAX_LEN, "%s%.*s%d%s", prefix, (int)(hole - pattern), pattern, layer, hole + 2);
-    else
-        snprintf(out, NAME_MAX_LEN, "%s%s", prefix, pattern);
+    const int32_t numbers[] = {at.layer, at.expert};
+    int n = snprintf(out, NAME_MAX_LEN, "%s", prefix);
+    const char *hole;
+    for (int i = 0; i < 2 && n < NAME_MAX_LEN && (hole = strstr(pattern, "{}")); i++, pattern = hole + 2)
+        n += snprintf(out + n, (size_t)(NAME_MAX_LEN - n), "%.*s%d", (int)(hole - pattern), pattern, numbers[i]);
+    if (n < NAME_MAX_LEN) snprintf(out + n, (size_t)(NAME_MAX_LEN - n), "%s", pattern);
 }
 
 /* The name of a row in this kind of file; *prefix is what stands before it. NULL: there is none. */
@@ -79,17 +86,17 @@ static const char *name_of(const arch_source *src, const arch_weight_row *r, con
 static bool per_layer(const arch_weight_row *r) { return strstr(r->hf, "{}") != NULL; }
 
 /* *out is NULL when there is none of this name. */
-static lath_status lookup(const arch_source *src, const char *prefix, const arch_weight_row *r, int32_t layer,
+static lath_status lookup(const arch_source *src, const char *prefix, const arch_weight_row *r, place at,
                           const tensor **out, lath_error *err)
 {
     char name[NAME_MAX_LEN];
     const char *own = name_of(src, r, &prefix);
     *out = NULL;
     if (!own) return LATH_OK;
-    expand(name, prefix, own, layer);
+    expand(name, prefix, own, at);
     TRY(weights_find(src->w, name, out, err));
     if (*out || own != r->hf || !r->hf_old) return LATH_OK;
-    expand(name, prefix, r->hf_old, layer);
+    expand(name, prefix, r->hf_old, at);
     return weights_find(src->w, name, out, err);
 }
 
@@ -109,14 +116,13 @@ static lath_status check_unscaled(const arch_source *src, const tensor *t, lath_
     return LATH_OK;
 }
 
-/* Shape and type of a tensor against what is wanted; cols == 0 for a vector. Says what is wrong in `text`. */
-static bool suits(const tensor *t, int64_t rows, int64_t cols, char *text, size_t n)
+/* Shape and type of a tensor against what is wanted; cols == 0 for a vector, stacked > 0 for as many matrices in one. Says what is wrong in `text`. */
+static bool suits(const tensor *t, int64_t stacked, int64_t rows, int64_t cols, char *text, size_t n)
 {
     char have[64];
-    const int64_t want[2] = {rows, cols};
-    int32_t rank = cols ? 2 : 1;
-    bool same = t->rank == rank && t->dim[0] == rows && (rank == 1 || t->dim[1] == cols);
-    if (!same) {
+    const int64_t all[] = {stacked, rows, cols}, *want = stacked ? all : all + 1;
+    const int32_t rank = (stacked ? 1 : 0) + (cols ? 2 : 1);
+    if (t->rank != rank || memcmp(t->dim, want, (size_t)rank * sizeof(*want)) != 0) {
         char wanted[64];
         tensor_shape_text(t->dim, t->rank, have, sizeof(have));
         tensor_shape_text(want, rank, wanted, sizeof(wanted));
@@ -145,6 +151,8 @@ static int64_t dim_of(const arch_dims *d, arch_dim which)
     case ARCH_BUCKETS: return d->n_buckets;
     case ARCH_TASKS: return d->n_tasks;
     case ARCH_D_EMBED: return d->d_embed;
+    case ARCH_EXPERTS: return d->n_experts;
+    case ARCH_D_EXPERT: return d->d_expert;
     case ARCH_DIM_NONE: break;
     }
     return 0;
@@ -169,36 +177,70 @@ static row_range rows_of(const arch_dims *d, const arch_weight_row *r)
     return (row_range){0, n, n};
 }
 
+static void add_missing(const arch_source *src, const char *prefix, const arch_weight_row *r, place at, troubles *bad)
+{
+    char name[NAME_MAX_LEN], text[NAME_MAX_LEN + 16];
+    const char *own = name_of(src, r, &prefix);
+    expand(name, prefix, own ? own : r->hf, at);
+    snprintf(text, sizeof(text), "no tensor \"%s\"", name);
+    bad->missing++;
+    add_trouble(bad, weights_name(src->w), text);
+}
+
+/* The tensor of one place with its shape checked; NULL where it is missing or wrong. */
+static lath_status want_tensor(const arch_model *m, const arch_source *src, const char *prefix,
+                               const arch_weight_row *r, place at, troubles *bad, const tensor **out, lath_error *err)
+{
+    char text[NAME_MAX_LEN + 128];
+    TRY(lookup(src, prefix, r, at, out, err));
+    if (!*out && !r->optional) add_missing(src, prefix, r, at, bad);
+    if (!*out) return LATH_OK;
+    weights_mark_used(src->w, *out);
+    const bool stacked = r->experts && weights_gguf(src->w);
+    if (!suits(*out, stacked ? m->dims.n_experts : 0, rows_of(&m->dims, r).total, dim_of(&m->dims, r->cols), text,
+               sizeof(text))) {
+        bad->wrong++;
+        add_trouble(bad, weights_file_of(src->w, *out), text);
+        *out = NULL;
+        return LATH_OK;
+    }
+    return check_unscaled(src, *out, err);
+}
+
+static char *place_of(const arch_model *m, const arch_weight_row *r, int32_t layer)
+{
+    char *base = per_layer(r) ? (char *)m->layers + (size_t)layer * m->desc->layer_size : (char *)m->weights;
+    return base + r->offset;
+}
+
 static lath_status bind_row(const arch_model *m, const arch_source *src, const char *prefix, const arch_weight_row *r,
                             int32_t layer, troubles *bad, lath_error *err)
 {
     const tensor *t;
-    char text[NAME_MAX_LEN + 128];
-    TRY(lookup(src, prefix, r, layer, &t, err));
-    if (!t && r->optional) return LATH_OK;
-    if (!t) {
-        char name[NAME_MAX_LEN];
-        const char *own = name_of(src, r, &prefix);
-        expand(name, prefix, own ? own : r->hf, layer);
-        snprintf(text, sizeof(text), "no tensor \"%s\"", name);
-        bad->missing++;
-        add_trouble(bad, weights_name(src->w), text);
-        return LATH_OK;
-    }
-    weights_mark_used(src->w, t);
+    TRY(want_tensor(m, src, prefix, r, (place){.layer = layer}, bad, &t, err));
+    if (!t) return LATH_OK;
     const char *file = weights_file_of(src->w, t);
     const row_range rows = rows_of(&m->dims, r);
-    const int64_t cols = dim_of(&m->dims, r->cols);
-    if (!suits(t, rows.total, cols, text, sizeof(text))) {
-        bad->wrong++;
-        add_trouble(bad, file, text);
-        return LATH_OK;
-    }
-    char *at =
-        (per_layer(r) ? (char *)m->layers + (size_t)layer * m->desc->layer_size : (char *)m->weights) + r->offset;
-    TRY(check_unscaled(src, t, err));
+    char *at = place_of(m, r, layer);
     if (r->kind == ARCH_VECTOR) return vec_init((vec *)at, src->mem, t, file, rows.first, rows.n, err);
-    weight_init((weight *)at, t, file, rows.first, rows.n, cols);
+    weight_init((weight *)at, t, file, rows.first, rows.n, dim_of(&m->dims, r->cols));
+    return LATH_OK;
+}
+
+/* A row of the table that stands for all experts of a layer. */
+static lath_status bind_experts(const arch_model *m, const arch_source *src, const char *prefix,
+                                const arch_weight_row *r, int32_t layer, troubles *bad, lath_error *err)
+{
+    const bool stacked = weights_gguf(src->w);
+    const int64_t n = rows_of(&m->dims, r).n, cols = dim_of(&m->dims, r->cols);
+    const tensor *t = NULL;
+    weight *all = arena_array(src->mem, (size_t)m->dims.n_experts, sizeof(weight));
+    if (!all) return err_nomem(err, (size_t)m->dims.n_experts * sizeof(weight));
+    *(weight **)(void *)place_of(m, r, layer) = all;
+    for (int32_t e = 0; e < m->dims.n_experts; e++) {
+        if (e == 0 || !stacked) TRY(want_tensor(m, src, prefix, r, (place){layer, e}, bad, &t, err));
+        if (t) weight_init(&all[e], t, weights_file_of(src->w, t), stacked ? e * n : 0, n, cols);
+    }
     return LATH_OK;
 }
 
@@ -208,7 +250,7 @@ static lath_status find_prefix(const arch_desc *d, const arch_source *src, const
     *out = d->prefixes[0];
     for (const char *const *p = d->prefixes; *p; p++) {
         const tensor *t;
-        TRY(lookup(src, *p, &d->rows[0], 0, &t, err));
+        TRY(lookup(src, *p, &d->rows[0], (place){0}, &t, err));
         if (!t) continue;
         *out = *p;
         break;
@@ -237,6 +279,9 @@ lath_status arch_open(const arch_desc *d, const json_value *config, const char *
     if (m->dims.n_layers > weights_count(src->w))
         return err_set(err, LATH_ERR_FORMAT, "%s: %d layers, but %s has %d tensors", config_name, m->dims.n_layers,
                        weights_name(src->w), weights_count(src->w));
+    if (!weights_gguf(src->w) && m->dims.n_experts > weights_count(src->w))
+        return err_set(err, LATH_ERR_FORMAT, "%s: %d experts, but %s has %d tensors", config_name, m->dims.n_experts,
+                       weights_name(src->w), weights_count(src->w));
     m->layers = arena_array(src->mem, (size_t)m->dims.n_layers, d->layer_size);
     if (!m->layers) return err_nomem(err, (size_t)m->dims.n_layers * d->layer_size);
     troubles bad = {.src = src};
@@ -244,9 +289,12 @@ lath_status arch_open(const arch_desc *d, const json_value *config, const char *
     TRY(find_prefix(d, src, &prefix, err));
     for (size_t i = 0; i < d->n_rows; i++) {
         const arch_weight_row *r = &d->rows[i];
-        if (r->head || (r->when & m->has) != r->when) continue;
-        for (int32_t l = 0; l < (per_layer(r) ? m->dims.n_layers : 1); l++)
-            TRY(bind_row(m, src, prefix, r, l, &bad, err));
+        if (r->head) continue;
+        for (int32_t l = 0; l < (per_layer(r) ? m->dims.n_layers : 1); l++) {
+            const uint32_t has = d->layer_has && per_layer(r) ? d->layer_has(m, l) : m->has;
+            if ((r->when & has) == r->when)
+                TRY((r->experts ? bind_experts : bind_row)(m, src, prefix, r, l, &bad, err));
+        }
     }
     TRY(report(&bad, err));
     return d->finish(m, err);
@@ -294,24 +342,27 @@ static bool is_rest(const arch_desc *d, size_t i)
     return false;
 }
 
-static lath_status hand_out(const arch_model *m, const arch_source *src, const char *prefix, size_t i, int32_t layer,
-                            arch_tensor_fn fn, void *ctx, lath_error *err)
+/* The tensors of one row in one layer. */
+static lath_status hand_out(const arch_model *m, const arch_source *src, const char *prefix, const arch_weight_row *r,
+                            int32_t layer, arch_tensor_fn fn, void *ctx, lath_error *err)
 {
-    const arch_weight_row *r = &m->desc->rows[i];
     const tensor *t;
     char name[NAME_MAX_LEN], outer[NAME_MAX_LEN];
-    if ((r->when & m->has) != r->when || is_rest(m->desc, i)) return LATH_OK;
     if (r->head) {
         outer_prefix(prefix, outer);
         prefix = outer;
     }
-    TRY(lookup(src, prefix, r, layer, &t, err));
-    if (!t || (r->head && (!m->lm_head.w || m->lm_head.w->t != t))) return LATH_OK;
-    if (!r->gguf)
-        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: tensor \"%s\" has no name in GGUF files",
-                       weights_file_of(src->w, t), t->name);
-    expand(name, "", r->gguf, layer);
-    return fn(ctx, r, name, t, err);
+    for (int32_t e = 0; e < (r->experts ? m->dims.n_experts : 1); e++) {
+        const place at = {layer, e};
+        TRY(lookup(src, prefix, r, at, &t, err));
+        if (!t || (r->head && (!m->lm_head.w || m->lm_head.w->t != t))) return LATH_OK;
+        if (!r->gguf)
+            return err_set(err, LATH_ERR_UNSUPPORTED, "%s: tensor \"%s\" has no name in GGUF files",
+                           weights_file_of(src->w, t), t->name);
+        expand(name, "", r->gguf, at);
+        TRY(fn(ctx, r, name, t, e, err));
+    }
+    return LATH_OK;
 }
 
 lath_status arch_each_tensor(const arch_model *m, const arch_source *src, arch_tensor_fn fn, void *ctx, lath_error *err)
@@ -320,8 +371,12 @@ lath_status arch_each_tensor(const arch_model *m, const arch_source *src, arch_t
     const char *prefix;
     TRY(find_prefix(d, src, &prefix, err));
     for (int32_t l = -1; l < m->dims.n_layers; l++) { /* -1: of no layer */
-        for (size_t i = 0; i < d->n_rows; i++)
-            if (per_layer(&d->rows[i]) == (l >= 0)) TRY(hand_out(m, src, prefix, i, l, fn, ctx, err));
+        const uint32_t has = l >= 0 && d->layer_has ? d->layer_has(m, l) : m->has;
+        for (size_t i = 0; i < d->n_rows; i++) {
+            const arch_weight_row *r = &d->rows[i];
+            if (per_layer(r) != (l >= 0) || (r->when & has) != r->when || is_rest(d, i)) continue;
+            TRY(hand_out(m, src, prefix, r, l, fn, ctx, err));
+        }
     }
     return LATH_OK;
 }
@@ -359,9 +414,9 @@ lath_status arch_bind_linear(const arch_source *src, const char *w_name, const c
     if (bias_name) TRY(weights_find(src->w, bias_name, &b, err));
     if (!w || (bias_name && !b))
         return err_set(err, LATH_ERR_FORMAT, "%s: no tensor \"%s\"", weights_name(src->w), w ? bias_name : w_name);
-    if (!suits(w, rows, cols, text, sizeof(text)))
+    if (!suits(w, 0, rows, cols, text, sizeof(text)))
         return err_set(err, LATH_ERR_FORMAT, "%s: %s", weights_file_of(src->w, w), text);
-    if (b && !suits(b, rows, 0, text, sizeof(text)))
+    if (b && !suits(b, 0, rows, 0, text, sizeof(text)))
         return err_set(err, LATH_ERR_FORMAT, "%s: %s", weights_file_of(src->w, b), text);
     TRY(check_unscaled(src, w, err));
     weight_init(&out->w, w, weights_file_of(src->w, w), 0, rows, cols);
@@ -377,7 +432,7 @@ lath_status arch_bind_vec(const arch_source *src, const char *name, int64_t n, v
     const tensor *t;
     TRY(weights_find(src->w, name, &t, err));
     if (!t) return err_set(err, LATH_ERR_FORMAT, "%s: no tensor \"%s\"", weights_name(src->w), name);
-    if (!suits(t, n, 0, text, sizeof(text)))
+    if (!suits(t, 0, n, 0, text, sizeof(text)))
         return err_set(err, LATH_ERR_FORMAT, "%s: %s", weights_file_of(src->w, t), text);
     weights_mark_used(src->w, t);
     return vec_init(out, src->mem, t, weights_file_of(src->w, t), 0, n, err);

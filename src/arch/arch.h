@@ -21,9 +21,11 @@ typedef struct arch_dims {
     int32_t pad_id;        /* id that takes no position (RoBERTa: it gets pos0 - 1 and counts for nothing); -1: none */
     int32_t n_types;       /* 0: the model has none, those of tokens count for nothing */
     int32_t n_tasks;       /* rows of a table of task types */
+    int32_t n_experts;     /* of the layers that have some */
     int32_t n_buckets;     /* of a relative position bias */
     int64_t d_model, d_ff, head_dim;
-    int64_t d_embed; /* of the embedding tables; d_model for most */
+    int64_t d_expert; /* hidden features of one */
+    int64_t d_embed;  /* of the embedding tables; d_model for most */
     const char *activation;
 } arch_dims;
 
@@ -41,7 +43,9 @@ typedef enum arch_dim {
     ARCH_HEADS,
     ARCH_BUCKETS,
     ARCH_TASKS,
-    ARCH_D_EMBED
+    ARCH_D_EMBED,
+    ARCH_EXPERTS,
+    ARCH_D_EXPERT
 } arch_dim;
 typedef enum arch_kind { ARCH_MATRIX, ARCH_VECTOR } arch_kind;
 
@@ -65,9 +69,12 @@ typedef struct arch_weight_row {
     arch_dim rows, cols;     /* a vector has no cols */
     arch_stack stack;
     uint32_t
-        when; /* 0: always; else bits of the model's `has`, all of which must be set (a bias that the configuration turns off) */
+        when; /* 0: always; else bits of the model's `has` or what layer_has says, all of which must be set (a bias that the configuration turns off) */
     bool optional; /* finish() says whether its absence is right */
-    bool head;     /* of the output head: beside the body in the file, and bound by arch_open_lm_head only */
+    bool
+        experts; /* one matrix for each expert, into an array that a `weight *` points to: tensors whose number stands at a second "{}", or one tensor
+                     of three dimensions in a GGUF file */
+    bool head;   /* of the output head: beside the body in the file, and bound by arch_open_lm_head only */
 } arch_weight_row;
 /* Rows of a table: ARCH_MAT(offset, name, rows, cols, .stack = ARCH_QKV_Q, .when = HAS_BIAS) and the like. */
 #define ARCH_MAT(at, name, r, c, ...)                                                            \
@@ -95,6 +102,8 @@ typedef struct arch_desc {
     const arch_weight_row *rows; /* the first is of the embeddings */
     size_t n_rows;
     size_t model_size, layer_size; /* of the family's structs that rows point into */
+    /* The bits of arch_weight_row.when for one layer; NULL: all have the model's `has`. */
+    uint32_t (*layer_has)(const arch_model *m, int32_t layer);
     /* After binding: derived pieces (norms, FFN). */
     lath_status (*finish)(arch_model *m, lath_error *err);
     /* Floats of activations that a batch of n_tok tokens needs. */
@@ -153,10 +162,10 @@ lath_status arch_open(const arch_desc *d, const json_value *config, const char *
 lath_status arch_open_lm_head(arch_model *m, const arch_source *src, lath_error *err);
 
 /* Every tensor of an open model that its table names, once, with its name in a GGUF file: first those of no layer, then layer by layer, in the
- * table's order. The matrix of the output head only where it is the head's own (after arch_open_lm_head). LATH_ERR_UNSUPPORTED: such files have no
- * name for one. */
+ * table's order. Those of experts, which are one tensor there, come one behind the other with the expert's number (else 0). The matrix of the output head
+ * only where it is the head's own (after arch_open_lm_head). LATH_ERR_UNSUPPORTED: such files have no name for one. */
 typedef lath_status (*arch_tensor_fn)(void *ctx, const arch_weight_row *row, const char *gguf_name, const tensor *t,
-                                      lath_error *err);
+                                      int32_t expert, lath_error *err);
 lath_status arch_each_tensor(const arch_model *m, const arch_source *src, arch_tensor_fn fn, void *ctx,
                              lath_error *err);
 

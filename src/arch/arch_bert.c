@@ -53,7 +53,7 @@ lath_status bert_finish(arch_model *m, lath_error *err)
         l->attn.scale = (float)(1 / sqrt((double)m->dims.head_dim));
         l->attn_norm.eps = l->ffn_norm.eps = (float)w->eps;
     }
-    ffn_dense_init(&w->ffn, w->fn, m->dims.d_ff, &layers[0].ffn, sizeof(bert_layer));
+    ffn_dense_init(&w->ffn, w->fn, m->dims.d_ff, layers[0].ffn.gate.w.t, &layers[0].ffn, sizeof(bert_layer));
     return w->buckets.t ? make_bias(m, w, err) : LATH_OK;
 }
 
@@ -61,7 +61,8 @@ lath_status bert_finish(arch_model *m, lath_error *err)
  * during attention, the hidden features during the FFN:
  *     | x [n, d] | delta [n, d] | wide [n, max(d_embed, 4 d, d_ff or 2 d_ff)] | rope | */
 typedef struct bert_state {
-    view embed, x, delta, qkv, ctx, hidden;
+    view embed, x, delta, qkv, ctx;
+    float *wide;    /* the FFN's memory */
     int32_t *zeros; /* [n_tok] until delta is written */
     float *turns;   /* memory of the rotary table */
     nn_rope_table rope;
@@ -70,8 +71,8 @@ typedef struct bert_state {
 static size_t wide_floats(const arch_model *m, const backend_ops *ops, int64_t n_tok)
 {
     const bert_model *w = m->weights;
-    const int64_t widths[] = {m->dims.d_embed, 4 * m->dims.d_model, w->ffn.base.scratch_features};
-    size_t most = 0;
+    const int64_t widths[] = {m->dims.d_embed, 4 * m->dims.d_model};
+    size_t most = ffn_memory_floats(&w->ffn.base, ops, n_tok);
     for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
         const size_t n = ops->view_floats(n_tok, widths[i]);
         if (n > most) most = n;
@@ -97,7 +98,7 @@ static bert_state make_state(const arch_model *m, const backend_ops *ops, int64_
         .delta = ops->make_view(memory + n, n_tok, d),
         .qkv = ops->make_view(wide, n_tok, 3 * d),
         .ctx = ops->make_view(wide + 3 * n, n_tok, d),
-        .hidden = ops->make_view(wide, n_tok, w->ffn.base.scratch_features),
+        .wide = wide,
         .turns = wide + wide_floats(m, ops, n_tok),
         .zeros = (int32_t *)(void *)(memory + n),
     };
@@ -135,7 +136,7 @@ static lath_status block(bert_model *w, bert_layer *l, const fwd *f, int32_t i, 
     TRY(trace_emit(f, TRACE_ATTN_OUT, i, s->delta));
     TRY(nn_norm(f, s->x, &s->delta, &l->attn_norm, s->x)); /* x = LN(x + delta)      */
     TRY(trace_emit(f, TRACE_ATTN_NORM, i, s->x));
-    TRY(ffn_forward(&w->ffn.base, f, i, s->x, s->hidden, s->delta)); /* delta = W2 act(W1 x)   */
+    TRY(ffn_forward(&w->ffn.base, f, i, s->x, s->wide, s->delta)); /* delta = W2 act(W1 x)   */
     TRY(trace_emit(f, TRACE_FFN_OUT, i, s->delta));
     TRY(nn_norm(f, s->x, &s->delta, &l->ffn_norm, s->x)); /* x = LN(x + delta)      */
     return trace_emit(f, TRACE_RESIDUAL, i, s->x);

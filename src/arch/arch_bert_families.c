@@ -30,23 +30,32 @@ enum { HAS_TASKS = 1, HAS_PROJECT = 2 };
 #define NORM(of, field, name, d)                                           \
     ARCH_VEC(of(field.gamma), name ".weight", d, .hf_old = name ".gamma"), \
         ARCH_VEC(of(field.beta), name ".bias", d, .hf_old = name ".beta")
+/* The same, with a name in GGUF files. */
+#define LINEAR_GGUF(of, field, name, in_gguf, out, in)                         \
+    ARCH_MAT(of(field.w), name ".weight", out, in, .gguf = in_gguf ".weight"), \
+        ARCH_VEC(of(field.bias), name ".bias", out, .gguf = in_gguf ".bias")
+#define NORM_GGUF(of, field, name, in_gguf, d)                                                        \
+    ARCH_VEC(of(field.gamma), name ".weight", d, .hf_old = name ".gamma", .gguf = in_gguf ".weight"), \
+        ARCH_VEC(of(field.beta), name ".bias", d, .hf_old = name ".beta", .gguf = in_gguf ".bias")
 
 #define L "encoder.layer.{}."
 static const arch_weight_row bert_rows[] = {
-    ARCH_MAT(MODEL(word), "embeddings.word_embeddings.weight", ARCH_VOCAB, ARCH_D_EMBED),
-    ARCH_MAT(MODEL(position), "embeddings.position_embeddings.weight", ARCH_POSITIONS, ARCH_D_EMBED),
-    ARCH_MAT(MODEL(type), "embeddings.token_type_embeddings.weight", ARCH_TYPES, ARCH_D_EMBED),
+    ARCH_MAT(MODEL(word), "embeddings.word_embeddings.weight", ARCH_VOCAB, ARCH_D_EMBED, .gguf = "token_embd.weight"),
+    ARCH_MAT(MODEL(position), "embeddings.position_embeddings.weight", ARCH_POSITIONS, ARCH_D_EMBED,
+             .gguf = "position_embd.weight"),
+    ARCH_MAT(MODEL(type), "embeddings.token_type_embeddings.weight", ARCH_TYPES, ARCH_D_EMBED,
+             .gguf = "token_types.weight"),
     ARCH_MAT(MODEL(task), "embeddings.task_type_embeddings.weight", ARCH_TASKS, ARCH_D_EMBED, .when = HAS_TASKS),
-    NORM(MODEL, embed_norm, "embeddings.LayerNorm", ARCH_D_EMBED),
+    NORM_GGUF(MODEL, embed_norm, "embeddings.LayerNorm", "token_embd_norm", ARCH_D_EMBED),
     LINEAR(MODEL, project, "embeddings_project", ARCH_D_MODEL, ARCH_D_EMBED, .when = HAS_PROJECT),
-    LINEAR(LAYER, attn.q, L "attention.self.query", ARCH_D_MODEL, ARCH_D_MODEL),
-    LINEAR(LAYER, attn.k, L "attention.self.key", ARCH_D_MODEL, ARCH_D_MODEL),
-    LINEAR(LAYER, attn.v, L "attention.self.value", ARCH_D_MODEL, ARCH_D_MODEL),
-    LINEAR(LAYER, attn.o, L "attention.output.dense", ARCH_D_MODEL, ARCH_D_MODEL),
-    NORM(LAYER, attn_norm, L "attention.output.LayerNorm", ARCH_D_MODEL),
-    LINEAR(LAYER, ffn.up, L "intermediate.dense", ARCH_D_FF, ARCH_D_MODEL),
-    LINEAR(LAYER, ffn.down, L "output.dense", ARCH_D_MODEL, ARCH_D_FF),
-    NORM(LAYER, ffn_norm, L "output.LayerNorm", ARCH_D_MODEL),
+    LINEAR_GGUF(LAYER, attn.q, L "attention.self.query", "blk.{}.attn_q", ARCH_D_MODEL, ARCH_D_MODEL),
+    LINEAR_GGUF(LAYER, attn.k, L "attention.self.key", "blk.{}.attn_k", ARCH_D_MODEL, ARCH_D_MODEL),
+    LINEAR_GGUF(LAYER, attn.v, L "attention.self.value", "blk.{}.attn_v", ARCH_D_MODEL, ARCH_D_MODEL),
+    LINEAR_GGUF(LAYER, attn.o, L "attention.output.dense", "blk.{}.attn_output", ARCH_D_MODEL, ARCH_D_MODEL),
+    NORM_GGUF(LAYER, attn_norm, L "attention.output.LayerNorm", "blk.{}.attn_output_norm", ARCH_D_MODEL),
+    LINEAR_GGUF(LAYER, ffn.up, L "intermediate.dense", "blk.{}.ffn_up", ARCH_D_FF, ARCH_D_MODEL),
+    LINEAR_GGUF(LAYER, ffn.down, L "output.dense", "blk.{}.ffn_down", ARCH_D_MODEL, ARCH_D_FF),
+    NORM_GGUF(LAYER, ffn_norm, L "output.LayerNorm", "blk.{}.layer_output_norm", ARCH_D_MODEL),
 };
 
 static const arch_weight_row mpnet_rows[] = {

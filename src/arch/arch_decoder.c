@@ -36,13 +36,24 @@ const arch_weight_row decoder_rows[] = {
              .gguf = B "attn_q_norm.weight"),
     ARCH_VEC(LAYER(attn.k_norm.gamma), A "k_norm.weight", ARCH_HEAD_DIM, .when = DECODER_QK_NORM,
              .gguf = B "attn_k_norm.weight"),
-    ARCH_MAT(LAYER(ffn.gate.w), F "gate_proj.weight", ARCH_D_FF, ARCH_D_MODEL, .gguf = B "ffn_gate.weight"),
-    ARCH_MAT(LAYER(ffn.up.w), F "up_proj.weight", ARCH_D_FF, ARCH_D_MODEL, .gguf = B "ffn_up.weight"),
-    ARCH_MAT(LAYER(ffn.down.w), F "down_proj.weight", ARCH_D_MODEL, ARCH_D_FF, .gguf = B "ffn_down.weight"),
+    ARCH_MAT(LAYER(ffn.gate.w), F "gate_proj.weight", ARCH_D_FF, ARCH_D_MODEL, .when = DECODER_DENSE,
+             .gguf = B "ffn_gate.weight"),
+    ARCH_MAT(LAYER(ffn.up.w), F "up_proj.weight", ARCH_D_FF, ARCH_D_MODEL, .when = DECODER_DENSE,
+             .gguf = B "ffn_up.weight"),
+    ARCH_MAT(LAYER(ffn.down.w), F "down_proj.weight", ARCH_D_MODEL, ARCH_D_FF, .when = DECODER_DENSE,
+             .gguf = B "ffn_down.weight"),
     ARCH_VEC(LAYER(ffn.gate.bias), F "gate_proj.bias", ARCH_D_FF, .when = DECODER_MLP_BIAS, .gguf = B "ffn_gate.bias"),
     ARCH_VEC(LAYER(ffn.up.bias), F "up_proj.bias", ARCH_D_FF, .when = DECODER_MLP_BIAS, .gguf = B "ffn_up.bias"),
     ARCH_VEC(LAYER(ffn.down.bias), F "down_proj.bias", ARCH_D_MODEL, .when = DECODER_MLP_BIAS,
              .gguf = B "ffn_down.bias"),
+    ARCH_MAT(LAYER(moe.router), F "gate.weight", ARCH_EXPERTS, ARCH_D_MODEL, .when = DECODER_MOE,
+             .gguf = B "ffn_gate_inp.weight"),
+    ARCH_MAT(LAYER(moe.gate), F "experts.{}.gate_proj.weight", ARCH_D_EXPERT, ARCH_D_MODEL, .when = DECODER_MOE,
+             .experts = true, .gguf = B "ffn_gate_exps.weight"),
+    ARCH_MAT(LAYER(moe.up), F "experts.{}.up_proj.weight", ARCH_D_EXPERT, ARCH_D_MODEL, .when = DECODER_MOE,
+             .experts = true, .gguf = B "ffn_up_exps.weight"),
+    ARCH_MAT(LAYER(moe.down), F "experts.{}.down_proj.weight", ARCH_D_MODEL, ARCH_D_EXPERT, .when = DECODER_MOE,
+             .experts = true, .gguf = B "ffn_down_exps.weight"),
 };
 #undef A
 #undef F
@@ -50,6 +61,12 @@ const arch_weight_row decoder_rows[] = {
 #undef B
 _Static_assert(sizeof(decoder_rows) / sizeof(decoder_rows[0]) == DECODER_N_ROWS, "DECODER_N_ROWS");
 const char *const decoder_prefixes[] = {"model.", "", "language_model.model.", NULL};
+
+uint32_t decoder_layer_has(const arch_model *m, int32_t layer)
+{
+    const prenorm_model *w = m->weights;
+    return m->has | (w->sparse && w->sparse[layer] ? DECODER_MOE : DECODER_DENSE);
+}
 
 /* -------------------------------------------------------------------------------------------------------- configuration */
 
@@ -118,4 +135,15 @@ lath_status decoder_window(arch_model *m, const json_value *c, const char *name,
     /* The reference counts the token itself where it looks back only, and does not where it looks both ways. */
     w->reach = window && w->bidirectional ? window : window - 1;
     return prenorm_layer_kinds(m, c, name, from_layer, window ? first : INT32_MAX, err);
+}
+
+lath_status decoder_parse_qwen(arch_model *m, const json_value *c, const char *name, int64_t head_dim, lath_error *err)
+{
+    bool slides = false;
+    int64_t first = 28; /* as the reference's default */
+    TRY(decoder_parse(m, c, name, "hidden_act", head_dim, err));
+    TRY(json_get_bool(c, "use_sliding_window", name, &slides, err));
+    TRY(json_get_int(c, "max_window_layers", name, 0, 1024, &first, err));
+    TRY(decoder_window(m, c, name, slides, first, err));
+    return decoder_one_rope(m, c, name, 1e4, err);
 }

@@ -48,6 +48,7 @@ const arch_gguf_row arch_gguf_common[] = {
 const size_t arch_gguf_n_common = sizeof(arch_gguf_common) / sizeof(arch_gguf_common[0]);
 
 typedef struct arch_gguf_reading reading;
+static lath_status finish_encoder(reading *r);
 static lath_status finish_llama(reading *r);
 static lath_status finish_qwen3moe(reading *r);
 static lath_status finish_gemma2(reading *r);
@@ -56,6 +57,11 @@ static lath_status finish_phi3(reading *r);
 static lath_status finish_granite(reading *r);
 static lath_status finish_smollm3(reading *r);
 
+static const arch_gguf_row encoder_rows[] = {
+    {"attention.layer_norm_epsilon", KEY_REAL, "layer_norm_eps", true},
+    {"attention.layer_norm_rms_epsilon", KEY_NO_MATTER, NULL, false},
+    {"attention.causal", KEY_ZERO, NULL, false},
+};
 static const arch_gguf_row llama_rows[] = {
     {"attention.sliding_window", KEY_READ, "sliding_window", false},
     {"tensor_data_layout", KEY_READ, NULL, false},
@@ -102,6 +108,8 @@ const arch_gguf_table arch_gguf_tables[] = {
      finish_gemma3},
     {"phi3", "phi3", "Phi3ForCausalLM", "silu", 0, ROWS(phi3_rows), finish_phi3},
     {"granite", "granite", "GraniteForCausalLM", "silu", ARCH_STORED_ROPE_PAIRS, ROWS(granite_rows), finish_granite},
+    {"bert", "bert", "BertModel", "gelu", 0, ROWS(encoder_rows), finish_encoder},
+    {"nomic-bert", "nomic_bert", "NomicBertModel", "silu", 0, ROWS(encoder_rows), finish_encoder},
     {"smollm3", "smollm3", "SmolLM3ForCausalLM", "silu", ARCH_STORED_ROPE_PAIRS, NULL, 0, finish_smollm3},
 };
 #undef ROWS
@@ -423,6 +431,15 @@ static void read_presence(reading *r)
 }
 
 /* -------------------------------------------------------------------------------------------------------- of architectures */
+
+/* The table of token types says how many there are; where it is missing, BERT's binding says so. */
+static lath_status finish_encoder(reading *r)
+{
+    const tensor *t = find(r, "token_types.weight");
+    const bool has_positions = strcmp(r->t->name, "bert") == 0;
+    put_int(r, r->config, "type_vocab_size", t && t->rank == 2 ? t->dim[0] : has_positions);
+    return LATH_OK;
+}
 
 /* The original layout is the one that all files have; Mistral's first models slide in every layer. */
 static lath_status finish_llama(reading *r)

@@ -60,30 +60,45 @@ static int64_t size_of(const putting *p, const char *field)
         const char *field;
         int64_t value;
     } rows[] = {
-        {"max_position_embeddings", d->max_positions},
         {"hidden_size", d->d_model},
         {"num_hidden_layers", d->n_layers},
         {"intermediate_size", d->d_ff},
         {"num_attention_heads", d->n_heads},
         {"num_key_value_heads", d->n_kv_heads},
         {"head_dim", d->head_dim},
+        {"num_experts", d->n_experts},
+        {"num_experts_per_tok", p->w->moe.top},
+        {"moe_intermediate_size", d->d_expert},
         {"sliding_window", p->w->uses[PRENORM_SLIDING] ? p->w->reach + 1 : -1},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (strcmp(rows[i].field, field) == 0) return rows[i].value;
     const json_value *v = json_get(p->config, field);
+    /* What scaling makes of it is said by its own keys. */
+    if (!v && strcmp(field, "max_position_embeddings") == 0) return d->max_positions;
     return v && v->kind == JSON_INT && v->u.integer >= 0 && v->u.integer <= UINT32_MAX ? v->u.integer : -1;
 }
 
+/* False: not known here, or it is what readers take where there is none. */
 static bool real_of(const putting *p, const char *field, double *out)
 {
-    const bool eps = strcmp(field, "rms_norm_eps") == 0;
-    const json_value *v = json_get(p->config, field);
-    if (eps) *out = p->w->eps;
-    if (eps || !json_present(v)) return eps;
-    if (v->kind == JSON_INT) *out = (double)v->u.integer;
-    if (v->kind == JSON_REAL) *out = v->u.real;
-    return v->kind == JSON_INT || v->kind == JSON_REAL;
+    const struct {
+        const char *field;
+        double value, usual;
+    } rows[] = {
+        {"rms_norm_eps", p->w->eps, -1},
+        {"attn_logit_softcapping", (double)p->w->attn_softcap, 0},
+        {"final_logit_softcapping", (double)p->m->lm_head.softcap, 0},
+        {"logits_scaling", 1 / (double)p->m->lm_head.scale, -1},
+        {"residual_multiplier", (double)p->w->residual_scale, 1},
+        {"embedding_multiplier", (double)p->w->embed_scale, 1},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (strcmp(rows[i].field, field) != 0) continue;
+        *out = rows[i].value;
+        return rows[i].value != rows[i].usual;
+    }
+    return false;
 }
 
 /* A bool for each layer, true where it slides; nothing where that is what readers take it to be: all but every pattern-th. */
@@ -168,6 +183,8 @@ static lath_status put_rope(const putting *p)
     put_size(p, "rope.dimension_count", 2 * rope->n_pairs);
     put_real(p, "rope.freq_base", rope->theta);
     if (strcmp(type, "llama3") == 0) return put_factors(p, rope);
+    if (strcmp(type, "dynamic") == 0)
+        p->result->note = "\"dynamic\" scaling is not in the file: it counts for texts over max_position_embeddings";
     if (strcmp(type, "linear") == 0 || strcmp(type, "yarn") == 0) {
         put_text(p, "rope.scaling.type", type);
         put_scaled(p, scaling, "factor", "rope.scaling.factor");
@@ -176,7 +193,6 @@ static lath_status put_rope(const putting *p)
     TRY(json_get_int(scaling, original, p->name, 1, INT32_MAX, &length, p->err));
     if (strcmp(type, "yarn") == 0) {
         put_size(p, "rope.scaling.original_context_length", length);
-        put_scaled(p, scaling, "attention_factor", "rope.scaling.yarn_attn_factor");
         put_scaled(p, scaling, "beta_fast", "rope.scaling.yarn_beta_fast");
         put_scaled(p, scaling, "beta_slow", "rope.scaling.yarn_beta_slow");
     }
@@ -234,7 +250,11 @@ static bool same_rope(const nn_rope *a, const nn_rope *b)
     if (a->n_pairs != b->n_pairs || !near((double)a->scale, (double)b->scale)) return false;
     for (int64_t i = 0; i < a->n_pairs; i++)
         if (!near((double)a->inv_freq[i], (double)b->inv_freq[i])) return false;
-    return a->trained == b->trained && (a->trained == 0 || (near(a->theta, b->theta) && near(a->stretch, b->stretch)));
+    if (!a->long_freq != !b->long_freq) return false;
+    for (int64_t i = 0; a->long_freq && i < a->n_pairs; i++)
+        if (!near((double)a->long_freq[i], (double)b->long_freq[i])) return false;
+    /* What "dynamic" scaling does to longer texts is not said: the file's limit is the length up to which it does nothing. */
+    return a->trained == b->trained || (!a->long_freq && b->trained == 0);
 }
 
 /* Both kinds of layers turn as they did. */
@@ -247,13 +267,31 @@ static bool same_ropes(const prenorm_model *a, const prenorm_model *b)
     return true;
 }
 
+static bool same_experts(const arch_model *a, const arch_model *b)
+{
+    const prenorm_model *x = a->weights, *y = b->weights;
+    for (int32_t i = 0; i < a->dims.n_layers; i++)
+        if ((x->sparse && x->sparse[i]) != (y->sparse && y->sparse[i])) return false;
+    return a->dims.n_experts == b->dims.n_experts && a->dims.d_expert == b->dims.d_expert &&
+           (!x->sparse || (x->moe.top == y->moe.top && x->moe.normalize == y->moe.normalize));
+}
+
+static bool same_turns(const prenorm_model *a, const prenorm_model *b, size_t layers)
+{
+    for (size_t i = 0; i < layers; i++)
+        if ((a->unturned && a->unturned[i]) != (b->unturned && b->unturned[i])) return false;
+    return true;
+}
+
 lath_status arch_gguf_compare(const arch_model *m, const arch_model *written, const char *name, lath_error *err)
 {
     const arch_dims *a = &m->dims, *b = &written->dims;
     const prenorm_model *x = m->weights, *y = written->weights;
     const size_t layers = (size_t)a->n_layers;
+    const nn_rope *rope = &x->ropes[PRENORM_FULL];
+    const bool is_dynamic = rope->trained && !rope->long_freq; /* see same_rope */
     const bool sizes = a->n_layers == b->n_layers && a->n_heads == b->n_heads && a->n_kv_heads == b->n_kv_heads &&
-                       a->vocab_size == b->vocab_size && a->max_positions == b->max_positions &&
+                       a->vocab_size == b->vocab_size && (a->max_positions == b->max_positions || is_dynamic) &&
                        a->d_model == b->d_model && a->d_ff == b->d_ff && a->head_dim == b->head_dim;
     const struct {
         bool same;
@@ -263,11 +301,15 @@ lath_status arch_gguf_compare(const arch_model *m, const arch_model *written, co
         {m->desc->forward == written->desc->forward, "the kind of blocks"},
         {x->norm_kind == y->norm_kind && near(x->eps, y->eps), "norms"},
         {near((double)x->embed_scale, (double)y->embed_scale), "the scale of embeddings"},
+        {near((double)x->residual_scale, (double)y->residual_scale), "the scale of what blocks add"},
         {near(x->attn_scale, y->attn_scale), "the scale of attention"},
+        {near((double)x->attn_softcap, (double)y->attn_softcap), "the cap of scores"},
         {x->fn == y->fn, "the activation"},
         {x->bidirectional == y->bidirectional, "attention that looks ahead"},
         {!sizes || memcmp(x->kinds, y->kinds, layers) == 0, "which layers slide"},
         {!x->uses[PRENORM_SLIDING] || x->reach == y->reach, "the sliding window"},
+        {!sizes || same_turns(x, y, layers), "which layers turn"},
+        {!sizes || same_experts(m, written), "which layers have experts and how these are chosen"},
         {same_ropes(x, y), "rotary frequencies"},
         {near((double)m->lm_head.scale, (double)written->lm_head.scale), "the scale of logits"},
         {near((double)m->lm_head.softcap, (double)written->lm_head.softcap), "the cap of logits"},

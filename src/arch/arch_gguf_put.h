@@ -22,6 +22,7 @@ typedef struct arch_gguf_extra {
 typedef struct arch_gguf_out {
     const char *architecture; /* general.architecture */
     uint32_t stored;          /* bits of arch_stored that the weights have to have */
+    const char *note;         /* what only longer texts would show, or NULL */
     arch_gguf_extra extra[ARCH_GGUF_MAX_EXTRA];
     int32_t n_extra;
 } arch_gguf_out;

@@ -23,28 +23,17 @@ static lath_status parse_mistral(arch_model *m, const json_value *c, const char 
     return decoder_one_rope(m, c, name, 1e4, err);
 }
 
-static lath_status parse_qwen(arch_model *m, const json_value *c, const char *name, int64_t head_dim, lath_error *err)
-{
-    bool slides = false;
-    int64_t first = 28; /* as the reference's default */
-    TRY(decoder_parse(m, c, name, "hidden_act", head_dim, err));
-    TRY(json_get_bool(c, "use_sliding_window", name, &slides, err));
-    TRY(json_get_int(c, "max_window_layers", name, 0, 1024, &first, err));
-    TRY(decoder_window(m, c, name, slides, first, err));
-    return decoder_one_rope(m, c, name, 1e4, err);
-}
-
 static lath_status parse_qwen2(arch_model *m, const json_value *c, const char *name, lath_error *err)
 {
     m->has = DECODER_PRE_ONLY | DECODER_QKV_BIAS;
-    return parse_qwen(m, c, name, 0, err);
+    return decoder_parse_qwen(m, c, name, 0, err);
 }
 
 static lath_status parse_qwen3(arch_model *m, const json_value *c, const char *name, lath_error *err)
 {
     m->has = DECODER_PRE_ONLY | DECODER_QK_NORM;
     TRY(arch_read_flag(m, c, name, "attention_bias", false, DECODER_QKV_BIAS | DECODER_O_BIAS, err));
-    return parse_qwen(m, c, name, 128, err);
+    return decoder_parse_qwen(m, c, name, 128, err);
 }
 
 extern const arch_desc arch_llama, arch_mistral, arch_qwen2, arch_qwen3;

@@ -19,34 +19,39 @@ enum { HAS_TYPES = 1, HAS_GATE = 2, HAS_NO_GATE = 4, HAS_QKV_BIAS = 8, HAS_FC1_B
 #define MODEL(field) offsetof(bert_model, field)
 #define LAYER(field) offsetof(bert_layer, field)
 #define L "encoder.layers.{}."
+#define B "blk.{}."
 #define QKV(part, bits) .stack = ARCH_QKV_##part, .when = (bits)
 static const arch_weight_row rows[] = {
-    ARCH_MAT(MODEL(word), "embeddings.word_embeddings.weight", ARCH_VOCAB, ARCH_D_MODEL),
-    ARCH_MAT(MODEL(type), "embeddings.token_type_embeddings.weight", ARCH_TYPES, ARCH_D_MODEL, .when = HAS_TYPES),
-    ARCH_VEC(MODEL(embed_norm.gamma), "emb_ln.weight", ARCH_D_MODEL),
-    ARCH_VEC(MODEL(embed_norm.beta), "emb_ln.bias", ARCH_D_MODEL),
-    ARCH_MAT(LAYER(attn.q.w), L "attn.Wqkv.weight", ARCH_D_Q, ARCH_D_MODEL, QKV(Q, 0)),
+    ARCH_MAT(MODEL(word), "embeddings.word_embeddings.weight", ARCH_VOCAB, ARCH_D_MODEL, .gguf = "token_embd.weight"),
+    ARCH_MAT(MODEL(type), "embeddings.token_type_embeddings.weight", ARCH_TYPES, ARCH_D_MODEL, .when = HAS_TYPES,
+             .gguf = "token_types.weight"),
+    ARCH_VEC(MODEL(embed_norm.gamma), "emb_ln.weight", ARCH_D_MODEL, .gguf = "token_embd_norm.weight"),
+    ARCH_VEC(MODEL(embed_norm.beta), "emb_ln.bias", ARCH_D_MODEL, .gguf = "token_embd_norm.bias"),
+    ARCH_MAT(LAYER(attn.q.w), L "attn.Wqkv.weight", ARCH_D_Q, ARCH_D_MODEL, QKV(Q, 0), .gguf = B "attn_qkv.weight"),
     ARCH_VEC(LAYER(attn.q.bias), L "attn.Wqkv.bias", ARCH_D_Q, QKV(Q, HAS_QKV_BIAS)),
-    ARCH_MAT(LAYER(attn.k.w), L "attn.Wqkv.weight", ARCH_D_KV, ARCH_D_MODEL, QKV(K, 0)),
+    ARCH_MAT(LAYER(attn.k.w), L "attn.Wqkv.weight", ARCH_D_KV, ARCH_D_MODEL, QKV(K, 0), .gguf = B "attn_qkv.weight"),
     ARCH_VEC(LAYER(attn.k.bias), L "attn.Wqkv.bias", ARCH_D_KV, QKV(K, HAS_QKV_BIAS)),
-    ARCH_MAT(LAYER(attn.v.w), L "attn.Wqkv.weight", ARCH_D_KV, ARCH_D_MODEL, QKV(V, 0)),
+    ARCH_MAT(LAYER(attn.v.w), L "attn.Wqkv.weight", ARCH_D_KV, ARCH_D_MODEL, QKV(V, 0), .gguf = B "attn_qkv.weight"),
     ARCH_VEC(LAYER(attn.v.bias), L "attn.Wqkv.bias", ARCH_D_KV, QKV(V, HAS_QKV_BIAS)),
-    ARCH_MAT(LAYER(attn.o.w), L "attn.out_proj.weight", ARCH_D_MODEL, ARCH_D_Q),
+    ARCH_MAT(LAYER(attn.o.w), L "attn.out_proj.weight", ARCH_D_MODEL, ARCH_D_Q, .gguf = B "attn_output.weight"),
     ARCH_VEC(LAYER(attn.o.bias), L "attn.out_proj.bias", ARCH_D_MODEL, .when = HAS_QKV_BIAS),
-    ARCH_VEC(LAYER(attn_norm.gamma), L "norm1.weight", ARCH_D_MODEL),
-    ARCH_VEC(LAYER(attn_norm.beta), L "norm1.bias", ARCH_D_MODEL),
-    ARCH_MAT(LAYER(ffn.up.w), L "mlp.fc11.weight", ARCH_D_FF, ARCH_D_MODEL, .when = HAS_GATE),
+    ARCH_VEC(LAYER(attn_norm.gamma), L "norm1.weight", ARCH_D_MODEL, .gguf = B "attn_output_norm.weight"),
+    ARCH_VEC(LAYER(attn_norm.beta), L "norm1.bias", ARCH_D_MODEL, .gguf = B "attn_output_norm.bias"),
+    ARCH_MAT(LAYER(ffn.up.w), L "mlp.fc11.weight", ARCH_D_FF, ARCH_D_MODEL, .when = HAS_GATE,
+             .gguf = B "ffn_up.weight"),
     ARCH_VEC(LAYER(ffn.up.bias), L "mlp.fc11.bias", ARCH_D_FF, .when = HAS_GATE | HAS_FC1_BIAS),
-    ARCH_MAT(LAYER(ffn.gate.w), L "mlp.fc12.weight", ARCH_D_FF, ARCH_D_MODEL, .when = HAS_GATE),
+    ARCH_MAT(LAYER(ffn.gate.w), L "mlp.fc12.weight", ARCH_D_FF, ARCH_D_MODEL, .when = HAS_GATE,
+             .gguf = B "ffn_gate.weight"),
     ARCH_VEC(LAYER(ffn.gate.bias), L "mlp.fc12.bias", ARCH_D_FF, .when = HAS_GATE | HAS_FC1_BIAS),
     ARCH_MAT(LAYER(ffn.up.w), L "mlp.fc1.weight", ARCH_D_FF, ARCH_D_MODEL, .when = HAS_NO_GATE),
     ARCH_VEC(LAYER(ffn.up.bias), L "mlp.fc1.bias", ARCH_D_FF, .when = HAS_NO_GATE | HAS_FC1_BIAS),
-    ARCH_MAT(LAYER(ffn.down.w), L "mlp.fc2.weight", ARCH_D_MODEL, ARCH_D_FF),
+    ARCH_MAT(LAYER(ffn.down.w), L "mlp.fc2.weight", ARCH_D_MODEL, ARCH_D_FF, .gguf = B "ffn_down.weight"),
     ARCH_VEC(LAYER(ffn.down.bias), L "mlp.fc2.bias", ARCH_D_MODEL, .when = HAS_FC2_BIAS),
-    ARCH_VEC(LAYER(ffn_norm.gamma), L "norm2.weight", ARCH_D_MODEL),
-    ARCH_VEC(LAYER(ffn_norm.beta), L "norm2.bias", ARCH_D_MODEL),
+    ARCH_VEC(LAYER(ffn_norm.gamma), L "norm2.weight", ARCH_D_MODEL, .gguf = B "layer_output_norm.weight"),
+    ARCH_VEC(LAYER(ffn_norm.beta), L "norm2.bias", ARCH_D_MODEL, .gguf = B "layer_output_norm.bias"),
 };
 #undef L
+#undef B
 #undef QKV
 
 /* --------------------------------------------------------------------------------------------------- configuration */

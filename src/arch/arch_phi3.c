@@ -36,6 +36,12 @@ static const arch_weight_row rows[] = {
 static lath_status parse_phi3(arch_model *m, const json_value *c, const char *name, lath_error *err)
 {
     prenorm_model *w = m->weights;
+    const json_value *scaling = json_get(c, "rope_scaling");
+    if (!json_present(scaling)) scaling = json_get(c, "rope_parameters");
+    const char *const key = json_get(scaling, "rope_type") ? "rope_type" : "type";
+    if (json_is_string(json_get(scaling, key),
+                       "yarn")) /* what the oldest files call longrope, whose lists the reference takes then */
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: rope type \"yarn\" is not supported for Phi-3", name);
     w->eps = 1e-5; /* as the reference's default */
     TRY(decoder_parse(m, c, name, "hidden_act", 0, err));
     TRY(decoder_window(m, c, name, true, 0, err));

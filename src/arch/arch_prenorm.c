@@ -80,6 +80,21 @@ static lath_status finish_layer(const arch_model *m, prenorm_layer *l, lath_erro
     return LATH_OK;
 }
 
+static void finish_moe(arch_model *m, prenorm_layer *layers)
+{
+    prenorm_model *w = m->weights;
+    w->moe.other = &w->dense.base;
+    w->moe.sparse = w->sparse;
+    w->moe.first = (char *)&layers[0].moe;
+    w->moe.stride = sizeof(prenorm_layer);
+    w->moe.fn = w->fn;
+    w->moe.n_experts = m->dims.n_experts;
+    w->moe.d_model = m->dims.d_model;
+    w->moe.d_expert = m->dims.d_expert;
+    ffn_moe_init(&w->moe);
+    w->ffn = &w->moe.base;
+}
+
 lath_status prenorm_finish(arch_model *m, lath_error *err)
 {
     prenorm_model *w = m->weights;
@@ -90,7 +105,10 @@ lath_status prenorm_finish(arch_model *m, lath_error *err)
     for (int32_t i = 0; i < m->dims.n_layers; i++) TRY(finish_layer(m, &layers[i], err));
     TRY(finish_norm(m, &w->embed_norm, err));
     TRY(finish_norm(m, &w->final_norm, err));
-    ffn_dense_init(&w->ffn, w->fn, m->dims.d_ff, &layers[0].ffn, sizeof(prenorm_layer));
+    const bool gated = w->sparse || layers[0].ffn.gate.w.t; /* a family that has experts has gates */
+    ffn_dense_init(&w->dense, w->fn, m->dims.d_ff, gated, &layers[0].ffn, sizeof(prenorm_layer));
+    w->ffn = &w->dense.base;
+    if (w->sparse) finish_moe(m, layers);
     return LATH_OK;
 }
 
@@ -100,7 +118,8 @@ lath_status prenorm_finish(arch_model *m, lath_error *err)
  * attention, the hidden features during the FFN; then what the layers of each kind share:
  *     | x [n, d] | h [n, d] | delta [n, d] | wide | masks and rope tables by kind | */
 typedef struct prenorm_state {
-    view x, h, delta, qkv, ctx, hidden;
+    view x, h, delta, qkv, ctx;
+    float *wide; /* the FFN's memory */
     nn_attention_args kinds[PRENORM_N_KINDS];
     nn_rope_table ropes[PRENORM_N_KINDS];
 } prenorm_state;
@@ -110,7 +129,7 @@ static size_t wide_floats(const arch_model *m, const backend_ops *ops, int64_t n
     const prenorm_model *w = m->weights;
     const int64_t d_q = m->dims.n_heads * m->dims.head_dim, d_kv = m->dims.n_kv_heads * m->dims.head_dim;
     const size_t attn = ops->view_floats(n_tok, d_q + 2 * d_kv) + ops->view_floats(n_tok, d_q);
-    const size_t ff = ops->view_floats(n_tok, w->ffn.base.scratch_features);
+    const size_t ff = ffn_memory_floats(w->ffn, ops, n_tok);
     return attn > ff ? attn : ff;
 }
 
@@ -156,7 +175,7 @@ static lath_status make_state(const arch_model *m, const fwd *f, float *memory, 
         .delta = ops->make_view(memory + 2 * n, n_tok, d),
         .qkv = ops->make_view(wide, n_tok, d_qkv),
         .ctx = ops->make_view(wide + ops->view_floats(n_tok, d_qkv), n_tok, d_q),
-        .hidden = ops->make_view(wide, n_tok, w->ffn.base.scratch_features),
+        .wide = wide,
     };
     return prepare_kinds(w, f, wide + wide_floats(m, ops, n_tok), s);
 }
@@ -184,7 +203,7 @@ static lath_status block(prenorm_model *w, prenorm_layer *l, const op_norm *next
     TRY(nn_attention(f, &l->attn, &a, in, s->qkv, s->ctx, s->delta));
     TRY(add_block(w, f, &l->attn_post_norm, &l->ffn_norm, TRACE_ATTN_OUT, i, s));
     TRY(trace_emit(f, TRACE_ATTN_NORM, i, s->h));
-    TRY(ffn_forward(&w->ffn.base, f, i, s->h, s->hidden, s->delta));
+    TRY(ffn_forward(w->ffn, f, i, s->h, s->wide, s->delta));
     TRY(add_block(w, f, &l->ffn_post_norm, next, TRACE_FFN_OUT, i, s));
     return trace_emit(f, TRACE_RESIDUAL, i, s->x);
 }

@@ -14,6 +14,7 @@ typedef struct prenorm_layer {
     op_norm attn_post_norm, ffn_post_norm; /* of what comes out; absent for most */
     nn_attention_w attn;
     ffn_dense_layer ffn;
+    ffn_moe_layer moe; /* of the layers that have experts, in its place */
 } prenorm_layer;
 
 /* What a layer sees: all, or a window. */
@@ -38,7 +39,10 @@ typedef struct prenorm_model {
     bool uses[PRENORM_N_KINDS];     /* some layer is of this kind */
     nn_rope ropes[PRENORM_N_KINDS]; /* by kind of layer */
     bool one_rope;                  /* both kinds turn by the same angles: those of PRENORM_FULL */
-    ffn_dense ffn;
+    bool *sparse;                   /* [n_layers] layers that have experts; NULL: none has */
+    ffn_dense dense;
+    ffn_moe moe; /* parse() sets `top` and `normalize` */
+    ffn *ffn;    /* one of them */
 } prenorm_model;
 
 /* "layer_types" into kinds; where it is absent, layer i slides if slides(ctx, i). */

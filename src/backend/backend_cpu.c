@@ -310,6 +310,64 @@ static lath_status panels_copy(stream *s, view x, view y)
     return LATH_OK;
 }
 
+static lath_status panels_clear(stream *s, view y)
+{
+    (void)s;
+    for (int64_t p = 0; p < n_panels(y.n_tok); p++)
+        memset(y.data + p * y.stride, 0, (size_t)(y.d * LANES) * sizeof(float));
+    return LATH_OK;
+}
+
+static float *lane_at(view x, int64_t t) { return x.data + t / LANES * x.stride + t % LANES; }
+
+/* Rows of x to places of y, or out of them. Tasks are pieces of features: no two write the same. */
+typedef struct rows_job {
+    view x, y;
+    const int32_t *index;
+    const float *by;
+} rows_job;
+
+enum { ROWS_FEATURES = 256 };
+
+static void take_rows_task(void *ctx, int64_t task, int32_t worker)
+{
+    (void)worker;
+    const rows_job *j = ctx;
+    const int64_t first = task * ROWS_FEATURES, end = first + ROWS_FEATURES < j->x.d ? first + ROWS_FEATURES : j->x.d;
+    for (int64_t i = 0; i < j->y.n_tok; i++) {
+        const float *from = lane_at(j->x, j->index[i]);
+        float *to = lane_at(j->y, i);
+        for (int64_t f = first; f < end; f++) to[f * LANES] = from[f * LANES];
+    }
+}
+
+static lath_status panels_take_rows(stream *s, view x, const int32_t *index, view y)
+{
+    rows_job j = {x, y, index, NULL};
+    pool_run(s->pool, take_rows_task, &j, cpu_ceil_div(x.d, ROWS_FEATURES));
+    return LATH_OK;
+}
+
+static void add_rows_task(void *ctx, int64_t task, int32_t worker)
+{
+    (void)worker;
+    const rows_job *j = ctx;
+    const int64_t first = task * ROWS_FEATURES, end = first + ROWS_FEATURES < j->x.d ? first + ROWS_FEATURES : j->x.d;
+    for (int64_t i = 0; i < j->x.n_tok; i++) {
+        const float *from = lane_at(j->x, i);
+        const float by = j->by[i];
+        float *to = lane_at(j->y, j->index[i]);
+        for (int64_t f = first; f < end; f++) to[f * LANES] += by * from[f * LANES];
+    }
+}
+
+static lath_status panels_add_rows(stream *s, view x, const int32_t *index, const float *by, view y)
+{
+    rows_job j = {x, y, index, by};
+    pool_run(s->pool, add_rows_task, &j, cpu_ceil_div(x.d, ROWS_FEATURES));
+    return LATH_OK;
+}
+
 void cpu_rope_row(const op_rope_table *a, int64_t t, float *cosine, float *sine, int64_t step)
 {
     const float pos = (float)a->pos[t], *inv_freq = a->inv_freq + (a->set ? a->set[t] * a->cosine.d : 0);

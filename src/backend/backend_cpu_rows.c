@@ -248,6 +248,31 @@ static lath_status rows_copy(stream *s, view x, view y)
     return LATH_OK;
 }
 
+static lath_status rows_clear(stream *s, view y)
+{
+    (void)s;
+    for (int64_t t = 0; t < y.n_tok; t++) memset(row_at(y, t), 0, (size_t)y.d * sizeof(float));
+    return LATH_OK;
+}
+
+static lath_status rows_take_rows(stream *s, view x, const int32_t *index, view y)
+{
+    (void)s;
+    for (int64_t i = 0; i < y.n_tok; i++) memcpy(row_at(y, i), row_at(x, index[i]), (size_t)x.d * sizeof(float));
+    return LATH_OK;
+}
+
+static lath_status rows_add_rows(stream *s, view x, const int32_t *index, const float *by, view y)
+{
+    (void)s;
+    for (int64_t i = 0; i < x.n_tok; i++) {
+        const float *from = row_at(x, i);
+        float *to = row_at(y, index[i]);
+        for (int64_t f = 0; f < x.d; f++) to[f] += by[i] * from[f];
+    }
+    return LATH_OK;
+}
+
 static lath_status rows_rope_table(stream *s, const op_rope_table *a)
 {
     (void)s;
@@ -341,6 +366,9 @@ const backend_ops *backend_cpu_rows(void)
         .linear = rows_linear,
         .norm = rows_norm,
         .copy = rows_copy,
+        .clear = rows_clear,
+        .take_rows = rows_take_rows,
+        .add_rows = rows_add_rows,
         .map = rows_map,
         .glu = rows_glu,
         .rope_table = rows_rope_table,

@@ -49,7 +49,8 @@ typedef struct st_config {
     const char *encoder_dir; /* where config.json, weights and tokenizer are: the model's directory or a folder in it */
     kern_pool_mode modes[ST_MAX_MODES];
     int32_t n_modes;
-    bool has_modules, has_pooling; /* there is modules.json; it names a Pooling module */
+    bool has_modules,
+        has_pooling; /* there is modules.json; it names a Pooling module. Both: a GGUF file says how to pool */
     bool include_prompt;
     int64_t pooling_d; /* what 1_Pooling/config.json says the encoder's width is; 0: nothing */
     st_step steps[ST_MAX_STEPS];

@@ -60,7 +60,12 @@ static lath_status get_number(const reading *r, const char *key, int32_t *out, l
     const gguf_value *v = gguf_get(r->g, key);
     int64_t n;
     if (!v) return LATH_OK;
-    if (!gguf_whole(v, INT32_MAX, &n)) return wrong(r, key, "a number from 0 to 2147483647", err);
+    const size_t len = strlen(key), tail = sizeof("_token_id") - 1;
+    const bool is_id = len > tail && strcmp(key + len - tail, "_token_id") == 0;
+    /* All bits set is how some writers say that there is none. */
+    if (is_id && v->kind == GGUF_U32 && v->as.u == UINT32_MAX) return LATH_OK;
+    if (!gguf_whole(v, INT32_MAX, &n))
+        return wrong(r, key, is_id ? "the id of a token" : "a number from 0 to 2147483647", err);
     *out = (int32_t)n;
     return LATH_OK;
 }

@@ -18,15 +18,16 @@
 
 enum { WAVE_NUMBERS = 1 << 21, TASK_NUMBERS = 1 << 15 };
 
-/* A tensor of the file: where its numbers come from and in which form. */
+/* A tensor of the file, or one expert's part of it: where its numbers come from and in which form. */
 typedef struct piece {
     const tensor *t; /* NULL: `data` */
     const float *data;
     const char *name, *file;
     dtype type;
     int64_t rows, cols;
-    int64_t head_rows; /* rows of a head whose rotary pairs become neighbours; 0: rows stay */
-    float add;         /* to every number */
+    int32_t n_experts, expert; /* 0: none */
+    int64_t head_rows;         /* rows of a head whose rotary pairs become neighbours; 0: rows stay */
+    float add;                 /* to every number */
 } piece;
 
 typedef struct job {
@@ -81,7 +82,7 @@ static dtype type_of(job *j, const piece *p, bool is_output)
         return DTYPE_F32;
     const bool four = j->type == DTYPE_Q4_0 || j->type == DTYPE_Q4_K;
     const dtype want = is_output && four ? DTYPE_Q6_K : j->type, t = fallback(want, p->cols);
-    if (t == want) return t;
+    if (t == want || p->expert > 0) return t;
     j->r.n_other++;
     log_line(&j->rt->log, LATH_LOG_INFO, "%s: %s instead of %s: rows of %lld numbers", p->name, dtype_name(t),
              dtype_name(want), (long long)p->cols);
@@ -92,10 +93,12 @@ static dtype type_of(job *j, const piece *p, bool is_output)
 
 static lath_status add_piece(job *j, const piece *p, lath_error *err)
 {
-    const uint64_t dim[2] = {(uint64_t)p->cols, (uint64_t)p->rows};
-    TRY(gguf_add_tensor(j->w, p->name, p->type, p->rows ? 2 : 1, dim, err));
+    const uint64_t dim[3] = {(uint64_t)p->cols, (uint64_t)p->rows, (uint64_t)p->n_experts};
+    if (p->expert == 0) {
+        TRY(gguf_add_tensor(j->w, p->name, p->type, p->n_experts ? 3 : p->rows ? 2 : 1, dim, err));
+        j->r.n_tensors++;
+    }
     buf_append(&j->pieces, p, sizeof(*p));
-    j->r.n_tensors++;
     return buf_status(&j->pieces, err);
 }
 
@@ -107,15 +110,17 @@ static bool is_part(const char *name, const char *part)
 }
 
 /* An arch_tensor_fn. */
-static lath_status on_tensor(void *ctx, const arch_weight_row *row, const char *name, const tensor *t, lath_error *err)
+static lath_status on_tensor(void *ctx, const arch_weight_row *row, const char *name, const tensor *t, int32_t expert,
+                             lath_error *err)
 {
     job *j = ctx;
-    piece p = {.t = t, .file = weights_file_of(j->src.w, t)};
+    piece p = {.t = t, .file = weights_file_of(j->src.w, t), .expert = expert};
     const bool is_vector = row->kind == ARCH_VECTOR;
     p.name = arena_strdup(&j->mem, name, strlen(name));
     if (!p.name) return err_nomem(err, strlen(name));
     p.cols = t->dim[t->rank - 1];
     p.rows = is_vector ? 0 : t->count / p.cols;
+    if (row->experts) p.n_experts = j->m->arch.dims.n_experts;
     const weight *lm_head = j->m->arch.lm_head.w;
     const bool is_output = row->head || (row == j->m->arch.desc->rows && lm_head && lm_head->t == t);
     p.type = type_of(j, &p, is_output);
@@ -212,6 +217,13 @@ static lath_status make_room(job *j, lath_error *err)
     return j->blocks && j->numbers ? LATH_OK : err_nomem(err, j->n_blocks + threads * j->n_numbers * sizeof(float));
 }
 
+/* The rows first .. first + n of the tensor have been read; what a head of the next wave wants of them is read again. */
+static void forget(const piece *p, int64_t first, int64_t n)
+{
+    const size_t bytes = p->t->bytes / (size_t)(p->rows ? p->rows : 1);
+    file_forget((const char *)p->t->data + (size_t)first * bytes, (size_t)n * bytes);
+}
+
 static lath_status write_piece(job *j, const piece *p, lath_error *err)
 {
     const int64_t rows = p->rows ? p->rows : 1, most = p->cols < WAVE_NUMBERS ? WAVE_NUMBERS / p->cols : 1;
@@ -227,9 +239,9 @@ static lath_status write_piece(job *j, const piece *p, lath_error *err)
                            p->file, p->t->name, dtype_name(p->type));
         TRY(gguf_write(j->w, j->blocks, (size_t)v.n * v.row_bytes, err));
         j->written += (uint64_t)v.n * v.row_bytes;
+        if (p->t) forget(p, v.first, v.n);
         TRY(tick(j, err));
     }
-    if (p->t) file_forget(p->t->data, p->t->bytes);
     return LATH_OK;
 }
 
@@ -284,6 +296,7 @@ static lath_status put_keys(job *j, const char *dir, lath_error *err)
     const char *name = j->o->name ? j->o->name : dir_name(j, dir);
     if (!name) return err_nomem(err, strlen(dir));
     TRY(arch_gguf_put(&j->m->arch, j->config, j->config_name, &j->mem, j->w, &j->out, err));
+    if (j->out.note) log_line(&j->rt->log, LATH_LOG_WARN, "%s: %s", j->config_name, j->out.note);
     gguf_put_text(j->w, "general.type", "model", 5);
     gguf_put_text(j->w, "general.name", name, strlen(name));
     gguf_put_u32(j->w, "general.alignment", GGUF_ALIGNMENT);
@@ -293,20 +306,22 @@ static lath_status put_keys(job *j, const char *dir, lath_error *err)
     return put_tokenizer(j, err);
 }
 
-/* The file says the same model. Its data is still to come, but for the vectors that a configuration became. */
+/* What the file says is the same model. Its data is still to come, but for the vectors that a configuration became. */
 static lath_status check_keys(job *j, lath_error *err)
 {
     const char *path = gguf_writer_temp(j->w);
     weights *w;
     arch_gguf g;
-    arch_model written;
     if (!path) return LATH_OK;
     TRY(weights_open_file(&j->rt->alloc, path, FILE_MAP, &w, err));
-    arch_source src = {.w = w, .log = &j->rt->log, .mem = &j->mem};
     lath_status st = arch_gguf_read(w, &j->mem, &g, err);
-    src.stored = st == LATH_OK ? g.stored : 0;
-    if (st == LATH_OK) st = arch_open(arch_find(g.model_type), g.config, j->config_name, &src, &written, err);
-    if (st == LATH_OK) st = arch_gguf_compare(&j->m->arch, &written, j->config_name, err);
+    if (st == LATH_OK) {
+        const arch_desc *d = arch_find(g.model_type);
+        arch_model written = {
+            .desc = d, .mem = &j->mem, .stored = g.stored, .weights = arena_zero(&j->mem, d->model_size)};
+        st = written.weights ? d->parse(&written, g.config, path, err) : err_nomem(err, d->model_size);
+        if (st == LATH_OK) st = arch_gguf_compare(&j->m->arch, &written, j->config_name, err);
+    }
     weights_close(w);
     return st;
 }
@@ -320,8 +335,9 @@ static lath_status write_all(job *j, const char *dir, lath_error *err)
     TRY(make_room(j, err));
     TRY(gguf_writer_begin(j->w, err));
     const piece *all = (const piece *)(const void *)j->pieces.data;
-    for (int32_t i = 0; i < j->r.n_tensors; i++) {
-        if (i == j->out.n_extra) TRY(check_keys(j, err));
+    const size_t n = j->pieces.len / sizeof(piece);
+    for (size_t i = 0; i < n; i++) {
+        if (i == (size_t)j->out.n_extra) TRY(check_keys(j, err));
         TRY(write_piece(j, &all[i], err));
     }
     gguf_writer *w = j->w;

@@ -290,7 +290,7 @@ void st_config_gguf(const char *path, arch_gguf_pooling pooling, st_config *out)
     *out = (st_config){.encoder_dir = path, .modes = {KERN_POOL_MEAN}, .n_modes = 1, .include_prompt = true};
     if (pooling < GGUF_POOL_MEAN) return;
     out->modes[0] = modes[pooling];
-    out->has_pooling = true;
+    out->has_modules = out->has_pooling = true;
     out->steps[out->n_steps++].kind = ST_NORMALIZE;
 }
 

@@ -11,18 +11,23 @@ typedef struct ffn ffn;
 
 typedef struct ffn_ops {
     const char *name; /* "dense" */
-    /* out = FFN of `layer` at x. x, out: [n_tok, d_model], apart; scratch: [n_tok, self->scratch_features]. */
-    lath_status (*forward)(ffn *self, const fwd *f, int32_t layer, view x, view scratch, view out);
+    /* Floats of the memory that forward needs for n_tok tokens. */
+    size_t (*memory_floats)(const ffn *self, const backend_ops *ops, int64_t n_tok);
+    /* out = FFN of `layer` at x. x, out: [n_tok, d_model], apart. */
+    lath_status (*forward)(ffn *self, const fwd *f, int32_t layer, view x, float *memory, view out);
 } ffn_ops;
 
 struct ffn {
     const ffn_ops *ops;
-    int64_t scratch_features; /* of forward's scratch */
 };
 
-static inline lath_status ffn_forward(ffn *self, const fwd *f, int32_t layer, view x, view scratch, view out)
+static inline size_t ffn_memory_floats(const ffn *self, const backend_ops *ops, int64_t n_tok)
 {
-    return self->ops->forward(self, f, layer, x, scratch, out);
+    return self->ops->memory_floats(self, ops, n_tok);
+}
+static inline lath_status ffn_forward(ffn *self, const fwd *f, int32_t layer, view x, float *memory, view out)
+{
+    return self->ops->forward(self, f, layer, x, memory, out);
 }
 
 /* All features: down(fn(up(x))) (Vaswani et al. 2017, 3.3), or down(fn(gate(x)) * up(x)) where there is a gate (Shazeer 2020). */
@@ -35,7 +40,29 @@ typedef struct ffn_dense {
     char *first;   /* ffn_dense_layer of layer 0, borrowed: a member of the architecture's layer struct */
     size_t stride; /* bytes from layer to layer */
     int64_t d_ff;
+    bool gated;
 } ffn_dense;
-void ffn_dense_init(ffn_dense *d, kern_fn fn, int64_t d_ff, ffn_dense_layer *first, size_t stride);
+void ffn_dense_init(ffn_dense *d, kern_fn fn, int64_t d_ff, bool gated, ffn_dense_layer *first, size_t stride);
+
+/* Mixture of experts (Shazeer et al. 2017): of E small gated FFNs each token takes the `top` that a router, a softmax over E, finds likeliest, weighted with
+ * what the router gives them; `normalize`: so that they add up to 1. Only those are computed. Layers that are not sparse are another FFN's. What a
+ * token gets does not depend on the others of its batch: it adds its experts in rising order. */
+typedef struct ffn_moe_layer {
+    weight router;            /* [E, d_model] */
+    weight *gate, *up, *down; /* [E] of [d_expert, d_model], [d_expert, d_model], [d_model, d_expert] */
+} ffn_moe_layer;
+typedef struct ffn_moe {
+    ffn base;
+    ffn *other;         /* of the layers that are not sparse */
+    const bool *sparse; /* [n_layers] */
+    char *first;        /* ffn_moe_layer of layer 0, borrowed: a member of the architecture's layer struct */
+    size_t stride;      /* bytes from layer to layer */
+    kern_fn fn;
+    bool normalize;
+    int32_t n_experts, top; /* top <= n_experts */
+    int64_t d_model, d_expert;
+} ffn_moe;
+/* Sets `base`; the caller sets the rest. */
+void ffn_moe_init(ffn_moe *m);
 
 #endif

@@ -3,13 +3,20 @@
  * (Shazeer 2020, "GLU Variants Improve Transformer"): gate and up run as one pass over x. */
 #include "ffn/ffn.h"
 
-static lath_status dense_forward(ffn *self, const fwd *f, int32_t layer, view x, view scratch, view out)
+static int64_t scratch_features(const ffn_dense *d) { return d->gated ? 2 * d->d_ff : d->d_ff; }
+
+static size_t dense_memory_floats(const ffn *self, const backend_ops *ops, int64_t n_tok)
+{
+    return ops->view_floats(n_tok, scratch_features((const ffn_dense *)self));
+}
+
+static lath_status dense_forward(ffn *self, const fwd *f, int32_t layer, view x, float *memory, view out)
 {
     ffn_dense *d = (ffn_dense *)self;
     ffn_dense_layer *l = (ffn_dense_layer *)(void *)(d->first + (size_t)layer * d->stride);
     const backend_ops *ops = f->s->ops;
-    view up = ops->slice(scratch, 0, d->d_ff);
-    if (l->gate.w.t) {
+    view scratch = ops->make_view(memory, x.n_tok, scratch_features(d)), up = ops->slice(scratch, 0, d->d_ff);
+    if (d->gated) {
         view gate = ops->slice(scratch, d->d_ff, d->d_ff);
         op_linear parts[] = {{&l->gate.w, l->gate.bias, KERN_FN_NONE, gate}, {&l->up.w, l->up.bias, KERN_FN_NONE, up}};
         TRY(ops->linear(f->s, x, parts, 2));
@@ -20,11 +27,11 @@ static lath_status dense_forward(ffn *self, const fwd *f, int32_t layer, view x,
     return nn_linear(f, &l->down, KERN_FN_NONE, up, out);
 }
 
-void ffn_dense_init(ffn_dense *d, kern_fn fn, int64_t d_ff, ffn_dense_layer *first, size_t stride)
+void ffn_dense_init(ffn_dense *d, kern_fn fn, int64_t d_ff, bool gated, ffn_dense_layer *first, size_t stride)
 {
-    static const ffn_ops ops = {"dense", dense_forward};
+    static const ffn_ops ops = {"dense", dense_memory_floats, dense_forward};
     d->base.ops = &ops;
-    d->base.scratch_features = first->gate.w.t ? 2 * d_ff : d_ff;
+    d->gated = gated;
     d->fn = fn;
     d->d_ff = d_ff;
     d->first = (char *)first;

@@ -560,18 +560,22 @@ static lath_status read_model(job *j)
 {
     const json_value *m = json_get(j->root, "model");
     const char *type = NULL, *unk = NULL, *prefix = NULL, *suffix = NULL;
-    bool fallback = false;
+    bool fallback = false, fuse = false;
     TRY(json_get_str(m, "type", j->name, &type, j->err));
     if (type && strcmp(type, "BPE") != 0)
         return err_set(j->err, LATH_ERR_UNSUPPORTED,
                        "%s: line %u: a tokenizer of model \"%.60s\" cannot be written yet", j->name, m->line, type);
     TRY(json_get_bool(m, "byte_fallback", j->name, &fallback, j->err));
+    TRY(json_get_bool(m, "fuse_unk", j->name, &fuse, j->err));
     TRY(json_get_bool(m, "ignore_merges", j->name, &j->whole, j->err));
     TRY(json_get_str(m, "unk_token", j->name, &unk, j->err));
     TRY(json_get_str(m, "continuing_subword_prefix", j->name, &prefix, j->err));
     TRY(json_get_str(m, "end_of_word_suffix", j->name, &suffix, j->err));
     if ((prefix && *prefix) || (suffix && *suffix)) return refuse(j, m, "a prefix or suffix of tokens");
     j->pieces |= fallback;
+    if (j->pieces && !fallback && !fuse)
+        log_line(j->log, LATH_LOG_WARN, "%s: unknown characters side by side are one token for readers of GGUF files",
+                 j->name);
     if (unk && j->out->unk < 0) j->out->unk = (int32_t)find_token(j, (tok_string){unk, strlen(unk)});
     return LATH_OK;
 }

@@ -188,8 +188,14 @@ static void fuzz_config(const uint8_t *data, size_t size)
                         x->n_types >= 0,
                     "whole positive sizes");
             require(x->d_model >= 1 && x->d_model <= 1 << 16 && x->d_ff >= 1 && x->d_ff <= 1 << 18 &&
-                        x->d_model % x->n_heads == 0,
+                        x->head_dim >= 1 && x->head_dim <= 1 << 16 && x->n_kv_heads >= 1 &&
+                        x->n_heads % x->n_kv_heads == 0,
                     "widths");
+            require(x->n_experts == 0 || (x->n_experts <= 1 << 12 && x->d_expert >= 1 && x->d_expert <= 1 << 18),
+                    "experts");
+            require(isfinite(m.lm_head.scale) && m.lm_head.scale >= 0 && isfinite(m.lm_head.softcap) &&
+                        m.lm_head.softcap >= 0,
+                    "an output head");
             require(x->activation != NULL, "an activation");
         }
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_families.c FAMILY [CASE]: every directory of tests/golden/FAMILY (tiny random models with odd shapes, made by tools/ref from the reference
- * implementation): token ids, vectors, and per-layer tensors; then the invariants that hold without a reference: the vector of a text has the same
+ * test_families.c [--gguf] FAMILY [CASE]: every directory of tests/golden/FAMILY (tiny random models with odd shapes, made by tools/ref from the reference
+ * implementation), or the GGUF files of tests/golden/gguf_embed/FAMILY, which are the same models: token ids, vectors, and per-layer tensors; then the invariants that hold without a reference: the vector of a text has the same
  * bits alone, in any batch, at 1, 2 and 3 threads; a negative control shows that the comparison can fail.
  */
 #include <math.h>
@@ -11,6 +11,7 @@
 #include "support/test.h"
 
 static const char *family, *only; /* the program's arguments; only: NULL for all cases */
+static bool from_gguf;
 static const double MAX_ABS = 1e-4, LAYER_REL = 1e-4, MIN_COSINE = 0.99999;
 
 typedef struct opened {
@@ -27,6 +28,12 @@ static opened open_model(const char *path, int32_t threads, lath_isa isa, lath_l
     ro.n_threads = threads;
     ro.isa = isa;
     mo.load = load;
+    char file[1500];
+    if (from_gguf) {
+        test_path(file, sizeof(file), "golden/gguf_embed", family);
+        snprintf(file + strlen(file), sizeof(file) - strlen(file), "%s/model.gguf", strrchr(path, '/'));
+        path = file;
+    }
     assert_ok(lath_runtime_create(&ro, &o.rt, &err), err);
     assert_ok(lath_model_open(o.rt, path, &mo, &o.model, &err), err);
     return o;
@@ -53,6 +60,15 @@ static void embed_one(const lath_model *m, const golden_text *t, float *out, lat
     lath_embedder_destroy(e);
 }
 
+/* Without the texts that have a prompt: GGUF files say nothing about prompts. */
+static void drop_prompts(golden *g)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < g->n; i++)
+        if (!g->texts[i].prompt && !g->texts[i].prompt_name) g->texts[n++] = g->texts[i];
+    g->n = n;
+}
+
 /* Calls `check` with the path, the name and the expectations of every case of the family. */
 static void each_case(void (*check)(const char *path, const char *name, golden *g, void *ctx), void *ctx)
 {
@@ -60,8 +76,9 @@ static void each_case(void (*check)(const char *path, const char *name, golden *
     char dir[1024], path[1400], file[1500];
     size_t n;
     arena_init(&mem, alloc_default());
-    test_path(dir, sizeof(dir), "golden", family);
+    test_path(dir, sizeof(dir), from_gguf ? "golden/gguf_embed" : "golden", family);
     const char **names = test_list_dirs(&mem, dir, &n);
+    test_path(dir, sizeof(dir), "golden", family);
     size_t checked = 0;
     for (size_t i = 0; i < n; i++) {
         golden g;
@@ -69,6 +86,7 @@ static void each_case(void (*check)(const char *path, const char *name, golden *
         snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
         snprintf(file, sizeof(file), "%s/expected.json", path);
         golden_load(&g, file);
+        if (from_gguf) drop_prompts(&g);
         check(path, names[i], &g, ctx);
         golden_release(&g);
         checked++;
@@ -385,8 +403,13 @@ static void test_negative(void **state)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "--gguf") == 0) {
+        from_gguf = true;
+        argv[1] = argv[0];
+        argc--, argv++;
+    }
     if (argc < 2 || argc > 3) {
-        fprintf(stderr, "usage: %s FAMILY [CASE], a directory of tests/golden\n", argv[0]);
+        fprintf(stderr, "usage: %s [--gguf] FAMILY [CASE], a directory of tests/golden\n", argv[0]);
         return 2;
     }
     family = argv[1];

@@ -358,6 +358,42 @@ static void case_copy(env *e, const shape *s)
     }
 }
 
+/* A slice becomes 0; what is beside it stays. */
+static void case_clear(env *e, const shape *s)
+{
+    float *rows;
+    const int64_t d = s->d + 2;
+    view x = rnd_view(e, s->n_tok, d, 3, &rows);
+    assert_ok(e->ops->clear(&e->s, e->ops->slice(x, 1, s->d)), e->err);
+    const float *got = get(e, x);
+    for (int64_t i = 0; i < s->n_tok * d; i++) assert_true(got[i] == (i % d >= 1 && i % d <= s->d ? 0 : rows[i]));
+}
+
+/* Every other token, the last one first, out of a slice and, weighted, back into another; more features than a task has. */
+static void case_rows(env *e, const shape *s)
+{
+    const int64_t d = s->d + 300, n = (s->n_tok + 1) / 2;
+    float *x_rows, *y_rows, *by = rnd_floats(e, n, 2);
+    int32_t *index = rising(e, n);
+    for (int64_t i = 0; i < n; i++) index[i] = (int32_t)(s->n_tok - 1 - 2 * i);
+    view x = rnd_view(e, s->n_tok, d + 1, 3, &x_rows), y = rnd_view(e, s->n_tok, d + 2, 2, &y_rows);
+    view some = make_view(e, n, d);
+    assert_ok(e->ops->take_rows(&e->s, e->ops->slice(x, 1, d), index, some), e->err);
+    const float *taken = get(e, some);
+    for (int64_t i = 0; i < n; i++)
+        assert_memory_equal(taken + i * d, x_rows + index[i] * (d + 1) + 1, (size_t)d * sizeof(float));
+    assert_ok(e->ops->add_rows(&e->s, some, index, by, e->ops->slice(y, 2, d)), e->err);
+    const float *got = get(e, y);
+    for (int64_t t = 0; t < s->n_tok; t++) {
+        const bool hit = (s->n_tok - 1 - t) % 2 == 0;
+        for (int64_t f = 0; f < d + 2; f++) {
+            float want = y_rows[t * (d + 2) + f];
+            if (hit && f >= 2) want += by[(s->n_tok - 1 - t) / 2] * x_rows[t * (d + 1) + f - 1];
+            assert_true(got[t * (d + 2) + f] == want);
+        }
+    }
+}
+
 /* Every function between two factors, in place and not, into a slice. */
 static void case_map(env *e, const shape *s)
 {
@@ -676,6 +712,9 @@ static const struct {
     {"linear", case_linear},
     {"norm", case_norms},
     {"copy", case_copy},
+    {"clear", case_clear},
+    {"take_rows", case_rows},
+    {"add_rows", case_rows},
     {"map", case_map},
     {"glu", case_glu},
     {"rope_table", case_rope_table},

@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes tests/golden/gguf/CASE/model.gguf: tiny language models as GGUF files, written by the `gguf` package and named by its own table of tensors.
+"""Makes tests/golden/gguf/CASE/model.gguf and tests/golden/gguf_embed/FAMILY/CASE/model.gguf: tiny models as GGUF files, written by the `gguf` package and
+named by its own table of tensors.
 
 Most are the models of tests/golden/decoder in the form that llama.cpp's converters give them (rows of queries and keys permuted, norms of Gemma stored
 as 1 + weight, factors of frequencies as a tensor), in F32: what the reference gives for the directory is what the file has to give. Cases with tensors
 of blocks have an expected.safetensors of their own: what the reference gives for the numbers that the `gguf` package makes of the blocks.
 
+Embedders are those of tests/golden/FAMILY with their own tokenizers.
+
     make_gguf_models.py [CASE...]      all cases when none is named
+    make_gguf_models.py --seeds DIR    tests/fuzz/corpus/fuzz_gguf_model: the smallest models of some architectures
 """
 
 import dataclasses
@@ -29,11 +33,11 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 
 import make_decoder_goldens as decoders  # noqa: E402
 import tiny_tokenizers as tiny  # noqa: E402
-from decoder_cases import VOCAB, Case, gemma3, llama, smollm3  # noqa: E402
+from decoder_cases import LLAMA3, VOCAB, Case, decoder, gemma3, granite, llama, longrope, phi3, smollm3  # noqa: E402
 from st_goldens import Random  # noqa: E402
 
 ARCHS = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
-         "gemma2": "gemma2", "gemma3_text": "gemma3", "phi3": "phi3", "granite": "granite", "smollm3": "smollm3"}
+         "gemma2": "gemma2", "gemma3_text": "gemma3", "phi3": "phi3", "granite": "granite", "smollm3": "smollm3", "bert": "bert", "nomic_bert": "nomic-bert"}
 PERMUTED = {"llama", "granite", "smollm3"}
 
 # Cases of tests/golden/decoder that a GGUF file can say. Left out: what no key or tensor stands for.
@@ -68,6 +72,7 @@ BLOCKS = [
            {"token_embd": T.Q8_0, "attn_q": T.Q5_0, "attn_k": T.Q5_0, "attn_v": T.Q8_0, "attn_output": T.Q4_0, "ffn_gate": T.Q5_0,
             "ffn_up": T.Q5_0, "ffn_down": T.Q4_1}),
 ]
+EMBEDDERS = ("bert/cls_norm_bge", "bert/mean_norm_gelu", "nomic_bert/v15", "qwen3/embedding_old")
 # Where the halves of a block's scales are: types that the package only decodes.
 SCALES = {T.Q2_K: (80, 82), T.Q3_K: (108,), T.Q4_K: (0, 2), T.Q5_K: (0, 2), T.Q6_K: (208,), T.IQ4_NL: (0,), T.IQ4_XS: (0,)}
 
@@ -339,16 +344,119 @@ def with_blocks(b: Blocks, out: Path) -> None:
     write_model(config, tensors, out / "model.gguf")
 
 
+# ---------------------------------------------------------------------------------------------------------------- embedders
+
+def usual_names(config: dict) -> dict:
+    """nomic-bert's own fields under the names that the others have."""
+    names = {"n_embd": "hidden_size", "n_head": "num_attention_heads", "n_inner": "intermediate_size", "n_layer": "num_hidden_layers",
+             "n_positions": "max_position_embeddings", "layer_norm_epsilon": "layer_norm_eps", "rotary_emb_base": "rope_theta"}
+    return {names.get(k, k): v for k, v in config.items()}
+
+
+def write_wordpiece(w: gguf.GGUFWriter, t: dict) -> None:
+    """Words begin with U+2581, what goes on with a word is bare."""
+    vocab = sorted(t["model"]["vocab"], key=t["model"]["vocab"].get)
+    special = {a["content"] for a in t["added_tokens"]}
+    w.add_tokenizer_model("bert")
+    w.add_tokenizer_pre("default")
+    w.add_token_list([e if e in special else e[2:] if e.startswith("##") else "\u2581" + e for e in vocab])
+    w.add_token_types([3 if e in special else 1 for e in vocab])
+    w.add_token_type_count(2)
+    for token, add in (("[UNK]", w.add_unk_token_id), ("[SEP]", w.add_sep_token_id), ("[PAD]", w.add_pad_token_id),
+                       ("[CLS]", w.add_bos_token_id), ("[MASK]", w.add_mask_token_id)):
+        add(vocab.index(token))
+
+
+def write_bytelevel(w: gguf.GGUFWriter, t: dict) -> None:
+    tokens = {i: word for word, i in t["model"]["vocab"].items()} | {a["id"]: a["content"] for a in t["added_tokens"]}
+    special = {a["id"] for a in t["added_tokens"] if a["special"]}
+    w.add_tokenizer_model("gpt2")
+    w.add_tokenizer_pre("qwen2")
+    w.add_token_list([tokens[i] for i in range(len(tokens))])
+    w.add_token_types([3 if i in special else 1 for i in range(len(tokens))])
+    w.add_token_merges([" ".join(m) for m in t["model"]["merges"]])
+    w.add_eos_token_id(next(a["id"] for a in t["added_tokens"] if a["content"] == "<|endoftext|>"))
+    w.add_add_bos_token(False)
+    w.add_add_eos_token(True)
+
+
+def embedder(case: str, out: Path) -> None:
+    at = refcommon.GOLDEN / case
+    config = usual_names(json.loads((at / "config.json").read_text(encoding="utf-8")))
+    expected = json.loads((at / "expected.json").read_text(encoding="utf-8"))
+    config = config_of(config)
+    config.setdefault("num_key_value_heads", config["num_attention_heads"])
+    names, window = names_of(config), expected["max_tokens"]
+    encoder = config["arch"] in ("bert", "nomic-bert")
+    w = gguf.GGUFWriter(str(out / "model.gguf"), config["arch"])
+    if encoder:
+        w.add_context_length(window)
+        w.add_embedding_length(config["hidden_size"])
+        w.add_block_count(config["num_hidden_layers"])
+        w.add_feed_forward_length(config["intermediate_size"])
+        w.add_head_count(config["num_attention_heads"])
+        w.add_layer_norm_eps(config["layer_norm_eps"])
+        w.add_causal_attention(False)
+        if "rope_theta" in config:
+            w.add_rope_freq_base(config["rope_theta"])
+    else:
+        write_keys(w, config | {"max_position_embeddings": window})
+        write_rope(w, config)
+    w.add_pooling_type({"mean": gguf.PoolingType.MEAN, "cls": gguf.PoolingType.CLS, "lasttoken": gguf.PoolingType.LAST}[expected["pooling"]])
+    t = json.loads((at / "tokenizer.json").read_text(encoding="utf-8"))
+    (write_wordpiece if encoder else write_bytelevel)(w, t)
+    for name, value in load_file(at / "model.safetensors").items():
+        name = name.removeprefix("bert.")
+        if name.startswith("pooler."):
+            continue
+        own = file_name(names, name if encoder or name.startswith("model.") else "model." + name)
+        x = to_file(config, name, value.float().numpy())
+        w.add_tensor(own, np.ascontiguousarray(x[:window] if own == "position_embd.weight" else x), raw_dtype=T.F32)
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+
+
+# -------------------------------------------------------------------------------------------------------------------- seeds
+
+TINY = dict(hidden_size=8, intermediate_size=8, num_attention_heads=2, num_key_value_heads=1, head_dim=4, num_hidden_layers=1)
+SEEDS = (
+    Case("llama", llama(**TINY, rope_scaling=LLAMA3)),
+    Case("llama_biases", llama(**TINY, attention_bias=True, mlp_bias=True, rope_scaling={"rope_type": "linear", "factor": 2.0})),
+    Case("qwen3", decoder("qwen3", "Qwen3", **TINY, tie_word_embeddings=True, original_max_position_embeddings=64,
+                          rope_scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64})),
+    Case("gemma3", gemma3(**(TINY | {"num_hidden_layers": 2}), query_pre_attn_scalar=4, sliding_window_pattern=2)),
+    Case("phi3", phi3(**{k: v for k, v in TINY.items() if k != "head_dim"}, max_position_embeddings=1024, rope_scaling=longrope(2))),
+    Case("granite", granite(**TINY)),
+)
+
+
+def seed(case: Case, path: Path) -> None:
+    config = config_of(case.file_config())
+    names = names_of(config)
+    with tempfile.TemporaryDirectory() as tmp:
+        refcommon.write_json(Path(tmp) / "config.json", case.file_config())
+        weights = decoders.random_weights(case, Path(tmp), Random(case.name, "float32"))
+    write_model(config, {file_name(names, n): (to_file(config, n, v.numpy()), T.F32) for n, v in weights.items()}, path)
+
+
 def main() -> None:
     wanted = sys.argv[1:]
+    if wanted[:1] == ["--seeds"]:
+        for case in SEEDS:
+            seed(case, Path(wanted[1]) / f"{case.name}.gguf")
+        shutil.copy(refcommon.GOLDEN / "gguf_embed/nomic_bert/v15/model.gguf", Path(wanted[1]) / "nomic.gguf")
+        return
     makers = {c: lambda out, c=c: from_decoder(c, out) for c in FROM_DECODERS} | {
-        b.case.name: lambda out, b=b: with_blocks(b, out) for b in BLOCKS}
+        b.case.name: lambda out, b=b: with_blocks(b, out) for b in BLOCKS} | {
+        e: lambda out, e=e: embedder(e, out) for e in EMBEDDERS}
     if unknown := set(wanted) - makers.keys():
         sys.exit(f"no such case: {', '.join(sorted(unknown))}")
     for name, make in makers.items():
         if wanted and name not in wanted:
             continue
-        out = refcommon.GOLDEN / "gguf" / name
+        out = refcommon.GOLDEN / ("gguf_embed" if "/" in name else "gguf") / name
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir(parents=True)
         make(out)

@@ -128,16 +128,14 @@ static void gemv_group(const gemv_run *r)
     }
 }
 
-void kern_avx2_gemv(const kern_gemv_args *a)
+void kern_avx2_gemv_by(const kern_gemv_args *a, gemv_dot dot)
 {
     kern_gemv_args some = *a;
-    gemv_run r = {.a = &some, .x = (const unsigned char *)a->x, .x_stride = a->x_stride * (int64_t)sizeof(float)};
+    gemv_run r = {
+        .a = &some, .x = (const unsigned char *)a->x, .x_stride = a->x_stride * (int64_t)sizeof(float), .dot = dot};
     if (a->xq) {
         r.x = a->xq;
         r.x_stride = a->xq_stride;
-        r.dot = kern_xq_kind_of(a->type) == KERN_XQ_32 ? kern_avx2_dot_32(a->type) : kern_avx2_dot_256(a->type);
-    } else {
-        r.dot = dot_of_floats(a->type);
     }
     for (int32_t m = 0; m < a->n_x; m += KERN_AVX2_GEMV_GROUP) {
         some.n_x = a->n_x - m < KERN_AVX2_GEMV_GROUP ? a->n_x - m : KERN_AVX2_GEMV_GROUP;
@@ -146,6 +144,15 @@ void kern_avx2_gemv(const kern_gemv_args *a)
         some.x = some.x ? some.x + some.n_x * some.x_stride : NULL;
         some.y += some.n_x * some.y_stride;
     }
+}
+
+void kern_avx2_gemv(const kern_gemv_args *a)
+{
+    if (!a->xq)
+        kern_avx2_gemv_by(a, dot_of_floats(a->type));
+    else
+        kern_avx2_gemv_by(a, kern_xq_kind_of(a->type) == KERN_XQ_32 ? kern_avx2_dot_32(a->type)
+                                                                    : kern_avx2_dot_256(a->type));
 }
 
 /* ------------------------------------------------------------------------------------------------------- quantize_x */

@@ -13,12 +13,15 @@
 
 typedef void (*gemv_dot)(const unsigned char *w, int64_t gap, int64_t k, const void *x, float *sums);
 
+/* gemv by a dot of a->type; NULL: blocks with float activations, which are decoded. */
+void kern_avx2_gemv_by(const kern_gemv_args *a, gemv_dot dot);
+
 /* The integer products with quantised activations; NULL: the type has none. */
 gemv_dot kern_avx2_dot_32(dtype type);
 gemv_dot kern_avx2_dot_256(dtype type);
 
 /* Bytes from the block in use to the cache line asked for. */
-enum { GEMV_AHEAD = 1024 };
+enum { GEMV_AHEAD = 2048 };
 
 /* Asks for a line of each row; may lie behind the end of everything. */
 VEC_INLINE void gemv_ask(const unsigned char *w, int64_t gap)

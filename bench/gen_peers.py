@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Generation of lath beside llama.cpp (llama-cpp-python) in one process: the same GGUF file, threads and tokens, in alternating slices.
+
+    gen_peers.py FILE.gguf... [--threads 2] [--rounds 7] [--steps 24] [--prefill 512] [--precision auto|exact] [--lib build/liblath.so]
+
+Needs numpy and llama_cpp. For each file: prefill of --prefill tokens and --steps single steps behind 16 tokens, tokens/s as medians over the
+rounds, and their ratio; the steps also in GB/s of the file's tensors, beside what plain reading of as many bytes by as many
+threads (numpy sums) gives in the same rounds. On a machine that others use run it with real-time priority (chrt -f 20).
+"""
+
+import argparse
+import ctypes as c
+import mmap
+import pathlib
+import statistics
+import threading
+import time
+
+import llama_cpp
+import numpy as np
+
+from lath_ctypes import Error, LathError, RuntimeOptions
+
+
+class ModelOptions(c.Structure):
+    _fields_ = [("struct_size", c.c_size_t), ("load", c.c_int), ("precision", c.c_int)]
+
+
+class SessionOptions(c.Structure):
+    _fields_ = [("struct_size", c.c_size_t), ("ctx", c.c_int32)]
+
+
+class LathSession:
+    def __init__(self, library, path, threads, ctx, precision):
+        self.lib, self.err = c.CDLL(library), Error()
+        self.rt, self.model, self.session = c.c_void_p(), c.c_void_p(), c.c_void_p()
+        self.lib.lath_session_rewind.argtypes = [c.c_void_p, c.c_size_t]
+        self.lib.lath_session_append.argtypes = [c.c_void_p, c.c_void_p, c.c_size_t, c.c_void_p]
+        options = RuntimeOptions(c.sizeof(RuntimeOptions), None, threads, 0, None, None)
+        self.check(self.lib.lath_runtime_create(c.byref(options), c.byref(self.rt), c.byref(self.err)))
+        model = ModelOptions(c.sizeof(ModelOptions), 0, precision)
+        self.check(self.lib.lath_model_open(self.rt, str(path).encode(), c.byref(model), c.byref(self.model), c.byref(self.err)))
+        session = SessionOptions(c.sizeof(SessionOptions), ctx)
+        self.check(self.lib.lath_session_create(self.model, c.byref(session), c.byref(self.session), c.byref(self.err)))
+
+    def check(self, status):
+        if status:
+            raise LathError(self.err.msg.decode(errors="replace"))
+
+    def rewind(self):
+        self.lib.lath_session_rewind(self.session, 0)
+
+    def append(self, ids):
+        a = np.asarray(ids, np.int32)
+        self.check(self.lib.lath_session_append(self.session, a.ctypes.data, len(a), c.byref(self.err)))
+
+    def close(self):
+        for name, what in (("lath_session_destroy", self.session), ("lath_model_close", self.model), ("lath_runtime_destroy", self.rt)):
+            f = getattr(self.lib, name)
+            f.argtypes, f.restype = [c.c_void_p], None
+            f(what)
+
+
+class LlamaCpp:
+    """Only the last token's logits are asked for, as in generation."""
+
+    def __init__(self, path, threads, ctx):
+        self.llama = llama_cpp.Llama(str(path), n_threads=threads, n_threads_batch=threads, n_ctx=ctx, n_batch=512, n_ubatch=512, verbose=False)
+        self.n = 0
+
+    def rewind(self):
+        self.llama._ctx.kv_cache_clear()
+        self.n = 0
+
+    def append(self, ids):
+        batch = self.llama._batch
+        batch.set_batch(batch=list(ids), n_past=self.n, logits_all=False)
+        self.llama._ctx.decode(batch)
+        self.n += len(ids)
+
+    def close(self):
+        self.llama.close()
+
+
+def timed(f):
+    begin = time.perf_counter()
+    f()
+    return time.perf_counter() - begin
+
+
+def read_seconds(array, threads):
+    parts = np.array_split(array, 8 * threads)
+    workers = [threading.Thread(target=lambda i=i: [p.sum() for p in parts[i::threads]]) for i in range(threads)]
+    return timed(lambda: ([w.start() for w in workers], [w.join() for w in workers]))
+
+
+def measure(path, a):
+    n_vocab_safe = 5000
+    ids = [(i * 7919 + 11) % n_vocab_safe for i in range(a.prefill)]
+    ctx = a.prefill + a.steps + 32
+    size = path.stat().st_size
+    with open(path, "rb") as f:
+        data = np.frombuffer(mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ), np.int64, count=size // 8)
+    engines = {"lath": LathSession(a.lib, path, a.threads, ctx, {"auto": 0, "exact": 1}[a.precision]), "llama.cpp": LlamaCpp(path, a.threads, ctx)}
+    pre, step, read = {n: [] for n in engines}, {n: [] for n in engines}, []
+    for round_ in range(a.rounds + 1):
+        read.append(size / read_seconds(data, a.threads))
+        for name, e in engines.items():
+            e.rewind()
+            p = timed(lambda: e.append(ids)) if a.prefill > 1 else 1
+            e.rewind()
+            e.append(ids[:16])
+            s = timed(lambda: [e.append([ids[i]]) for i in range(a.steps)])
+            if round_:  # the first warms up
+                pre[name].append(len(ids) / p)
+                step[name].append(a.steps / s)
+    for e in engines.values():
+        e.close()
+    for what, of in (("prefill %d" % a.prefill, pre), ("decode", step)):
+        m = {n: statistics.median(v) for n, v in of.items()}
+        ratio = statistics.median(x / y for x, y in zip(of["lath"], of["llama.cpp"]))
+        line = f"{path.name:36} {what:12} lath {m['lath']:7.1f}  llama.cpp {m['llama.cpp']:7.1f} tokens/s  ratio {ratio:.2f}"
+        if what == "decode":
+            r = statistics.median(read[1:]) / 1e9
+            line += f"  lath {m['lath'] * size / 1e9:.1f} GB/s of {r:.1f} read"
+        print(line, flush=True)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("files", nargs="+", type=pathlib.Path)
+    p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--rounds", type=int, default=7)
+    p.add_argument("--steps", type=int, default=24)
+    p.add_argument("--prefill", type=int, default=512)
+    p.add_argument("--precision", choices=["auto", "exact"], default="auto")
+    p.add_argument("--lib", default="build/liblath.so")
+    a = p.parse_args()
+    for f in a.files:
+        measure(f, a)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,359 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares GGUF files that `lath quantize` writes with what the reference and other engines make of them.
+
+    check_quantize.py --program build/lath                   the tiny models of tests/golden/decoder and of tests/golden/quantize
+    check_quantize.py --program build/lath --models DIR      also the tokenizers of real models in DIR
+
+For each model directory and type: the file is opened by the `gguf` package, which reads keys and tensors, and its tensors are compared with what
+the package makes of the directory's own (the converter's conventions are undone first); it is opened by llama.cpp (the package llama-cpp-python),
+whose logits for the golden prompts have to be those of transformers for f32, within a bound for the others, and whose greedy tokens have to be
+transformers' wherever these were not a close choice. Models of whole blocks: transformers computes with the weights that the package decodes from
+the file; lath and llama.cpp have to give the same logits, within what activations of 8 bits cost. Tokenizers: the ids of llama.cpp and of lath on the
+written file against the `tokenizers` package. What such a file cannot say is listed as refused and is right only for the directories named in REFUSED.
+"""
+
+import argparse
+import ctypes
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import refcommon
+
+refcommon.offline()
+
+import gguf  # noqa: E402
+import llama_cpp  # noqa: E402
+import numpy as np  # noqa: E402
+import tokenizers  # noqa: E402
+from safetensors.torch import load_file  # noqa: E402
+
+import torture_texts  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+L = llama_cpp.llama_cpp
+# What no key says: scores scaled by a size of their own, caps that are off, kinds of layers, yarn with factors of its own.
+REFUSED = {
+    "gemma2_caps", "gemma2_default_caps", "gemma2_no_caps_biases", "gemma3_new_form_cap", "gemma3_pattern_linear", "llama_yarn",
+    "qwen2_second_layer_slides", "qwen3_moe_some_dense", "smollm3_slides", "smollm3_unturned",
+}
+# Lengths of prompts that llama.cpp computes as the reference does, where that is not all: its Llama has no sliding window; files do not say "dynamic"
+# scaling, which counts past the model's length; of longrope it takes the factors of long texts wherever its context (256 at least) is long.
+ALIKE = {"mistral_window": (1, 6), "llama_dynamic": (1, 32), "phi3_longrope": (34, 128), "phi4_partial_tied": (26, 128), "phi3_window": (1, 8)}
+# llama.cpp's Qwen3 has no bias on what attention gives.
+NOT_OPENED = {"qwen3_bias_untied"}
+TYPES = {"f32": 1e-4, "f16": 3e-2, "bf16": 0.2, "q8_0": 3e-2}  # error of logits, of the largest; their rows are too short for blocks: F16
+CLOSE = 1e-3  # of the first and the second choice
+
+
+@L.llama_log_callback
+def quiet(_level, _text, _data):
+    pass
+
+
+def run(program: str, directory: Path, out: Path, kind: str) -> str | None:
+    """None, or why lath refuses."""
+    r = subprocess.run([program, "quantize", "-m", directory, "-o", out, "--type", kind, "-q", "--name", "tiny"], capture_output=True, text=True)
+    if r.returncode not in (0, 4):
+        raise SystemExit(f"{directory}: exit {r.returncode}: {r.stderr}")
+    return r.stderr.strip() if r.returncode else None
+
+
+# ------------------------------------------------------------------------------------------------------------- the package
+
+
+def unpermute(x: np.ndarray, head: int) -> np.ndarray:
+    return x.reshape(-1, head // 2, 2, *x.shape[1:]).swapaxes(1, 2).reshape(x.shape)
+
+
+def facts(r: gguf.GGUFReader):
+    """Architecture, numbers of a head, the package's own map of Hugging Face's names."""
+    arch = r.get_field("general.architecture").contents()
+    names = gguf.get_tensor_name_map({v: k for k, v in gguf.MODEL_ARCH_NAMES.items()}[arch], r.get_field(f"{arch}.block_count").contents())
+    return arch, r.get_field(f"{arch}.attention.key_length").contents(), names
+
+
+def is_permuted(arch: str, name: str) -> bool:
+    return arch in ("llama", "granite", "smollm3") and any(f".attn_{p}." in name for p in "qk")
+
+
+def decoded(directory: Path, path: Path) -> dict:
+    """The directory's tensors as the file has them."""
+    import torch
+
+    r = gguf.GGUFReader(path)
+    arch, head, names = facts(r)
+    have = {t.name: gguf.quants.dequantize(t.data, t.tensor_type) for t in r.tensors}
+    out = {}
+    for name in load_file(directory / "model.safetensors"):
+        new = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        x = unpermute(have[new], head) if is_permuted(arch, new) else have[new]
+        out[name] = torch.from_numpy(np.array(x - 1 if arch.startswith("gemma") and name.endswith("norm.weight") else x, np.float32))
+    return out
+
+
+def check_tensors(directory: Path, path: Path, kind: str) -> int:
+    """The package's names and its own quantize give the same bytes."""
+    r = gguf.GGUFReader(path)
+    arch, head, names = facts(r)
+    have = {t.name: t for t in r.tensors}
+    n = 0
+    for f in sorted(directory.glob("model*.safetensors")):
+        for name, t in load_file(f).items():
+            if ".experts." in name:
+                continue  # one tensor in the file; llama.cpp's logits tell
+            name = name if name.startswith(("model.", "lm_head.")) else f"model.{name}"
+            new = names.get_name(name, try_suffixes=(".weight", ".bias"))
+            if new is None or new not in have:
+                if new == "output.weight":
+                    continue
+                raise SystemExit(f"{path}: {name} ({new}) is not in it")
+            x = t.float().numpy()
+            got = have[new]
+            if arch in ("gemma2", "gemma3") and name.endswith("norm.weight"):
+                x = x + 1
+            want = gguf.quants.quantize(x, got.tensor_type) if got.tensor_type not in (gguf.GGMLQuantizationType.Q4_K, gguf.GGMLQuantizationType.Q6_K) else None
+            data = got.data
+            if is_permuted(arch, new):
+                data = unpermute(data, head)
+            if want is not None and not np.array_equal(np.ascontiguousarray(want).view(np.uint8).ravel(), np.ascontiguousarray(data).view(np.uint8).ravel()):
+                raise SystemExit(f"{path}: {new} differs from what the package makes of {name}")
+            if len(x.shape) == 2 and kind in ("f32", "f16", "bf16") and got.tensor_type.name != kind.upper():
+                raise SystemExit(f"{path}: {new} is {got.tensor_type.name}")
+            n += 1
+    return n
+
+
+# --------------------------------------------------------------------------------------------------------------- llama.cpp
+
+
+class Engine:
+    def __init__(self, path: Path, vocab_only: bool = False):
+        params = L.llama_model_default_params()
+        params.vocab_only = vocab_only
+        self.model = L.llama_model_load_from_file(str(path).encode(), params)
+        if not self.model:
+            raise SystemExit(f"{path}: llama.cpp does not open it")
+        self.vocab = L.llama_model_get_vocab(self.model)
+        self.ctx = None
+        if not vocab_only:
+            c = L.llama_context_default_params()
+            c.n_ctx, c.n_batch, c.n_ubatch, c.n_threads, c.n_threads_batch = 128, 128, 128, 1, 1
+            c.type_k = c.type_v = 0  # f32
+            c.flash_attn_type = 0
+            self.ctx = L.llama_init_from_model(self.model, c)
+
+    def close(self):
+        if self.ctx:
+            L.llama_free(self.ctx)
+        L.llama_model_free(self.model)
+
+    def logits(self, ids: list[int]) -> np.ndarray:
+        L.llama_memory_clear(L.llama_get_memory(self.ctx), True)
+        batch = L.llama_batch_init(len(ids), 0, 1)
+        batch.n_tokens = len(ids)
+        for i, t in enumerate(ids):
+            batch.token[i], batch.pos[i], batch.n_seq_id[i], batch.logits[i] = t, i, 1, 1
+            batch.seq_id[i][0] = 0
+        if L.llama_decode(self.ctx, batch) != 0:
+            raise SystemExit("llama_decode failed")
+        n = L.llama_vocab_n_tokens(self.vocab)
+        out = np.stack([np.ctypeslib.as_array(L.llama_get_logits_ith(self.ctx, i), (n,)).copy() for i in range(len(ids))])
+        L.llama_batch_free(batch)
+        return out
+
+    def tokenize(self, text: str) -> list[int]:
+        data = text.encode()
+        buffer = (ctypes.c_int32 * (len(data) + 16))()
+        n = L.llama_tokenize(self.vocab, data, len(data), buffer, len(buffer), True, True)
+        return list(buffer[:n])
+
+
+def check_llama_cpp(directory: Path, path: Path, kind: str) -> str:
+    want = {k: v.numpy() for k, v in load_file(directory / "expected.safetensors").items()}
+    e = Engine(path)
+    worst = largest = 0.0
+    least, most = ALIKE.get(directory.name, (1, 128))
+    for k in sorted(k for k in want if k.endswith(".logits")):
+        prompt = want[k.replace("logits", "ids")].tolist()
+        if not least <= len(prompt) <= most:
+            continue
+        worst = max(worst, float(np.abs(e.logits(prompt)[:, : want[k].shape[1]] - want[k]).max()))
+        largest = max(largest, float(np.abs(want[k]).max()))
+    ids, same = want["p1.ids"].tolist(), 0  # the prompt that was gone on with
+    for token, gap in zip(want["greedy.ids"].tolist(), want["greedy.gaps"].tolist()):
+        if gap < max(CLOSE, 2 * worst) or not least <= len(ids) < most:
+            break
+        if int(e.logits(ids)[-1].argmax()) != token:
+            raise SystemExit(f"{path}: token {same} differs, and the choice was {gap} clear")
+        ids.append(token)
+        same += 1
+    e.close()
+    if worst > TYPES[kind] * largest:
+        raise SystemExit(f"{path}: logits differ by {worst}, the largest is {largest}")
+    return f"logits {worst / largest:.1e}, {same} greedy tokens"
+
+
+# ------------------------------------------------------------------------------------------------------------------ blocks
+
+BLOCKS = ["f32", "bf16", "q8_0", "q4_0", "q4_k", "q6_k"]
+# What activations of 8 bits may move logits by: a part of the largest, or of what the rounded weights do to this model.
+INTEGER, OF_MOVED = 0.1, 1.0
+
+
+def reference(config: Path, weights: dict, ids: list[int]) -> np.ndarray:
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(config), dtype=torch.float32, attn_implementation="eager").eval()
+    missing, unexpected = model.load_state_dict(weights, strict=False)
+    if unexpected or [n for n in missing if n != "lm_head.weight"]:
+        raise SystemExit(f"{config}: {missing} {unexpected}")
+    model.tie_weights()
+    with torch.no_grad():
+        return model(input_ids=torch.tensor([ids])).logits[0].numpy()
+
+
+def logits_of_lath(program: str, path: Path, ids: list[int]) -> np.ndarray:
+    out = path.with_suffix(".npy")
+    subprocess.run([program, "logits", "-m", path, "--ids", ",".join(map(str, ids)), "--all-positions", "--precision", "exact", "-o", out], check=True, capture_output=True)
+    return np.load(out)
+
+
+def wide_model(at: Path, kind: str, architecture: str, **more) -> None:
+    """Rows of 256 and 512 numbers."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.for_model(kind, vocab_size=101, hidden_size=256, intermediate_size=512, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+                                  head_dim=64, max_position_embeddings=128, architectures=[architecture], **more)
+    torch.manual_seed(3)
+    model = AutoModelForCausalLM.from_config(config)
+    for p in model.parameters():
+        if p.dim() > 1:
+            torch.nn.init.normal_(p, std=0.08)
+    model.to(torch.bfloat16).save_pretrained(at)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (at / name).write_bytes((ROOT / "tests/golden/decoder/llama2" / name).read_bytes())
+
+
+def check_blocks(program: str, directory: Path, out: Path) -> int:
+    rng = np.random.default_rng(7)
+    ids = [1, *rng.integers(3, 101, 40).tolist()]
+    for kind in BLOCKS:
+        if why := run(program, directory, out, kind):
+            raise SystemExit(why)
+        check_tensors(directory, out, kind)
+        want = reference(directory, decoded(directory, out), ids)
+        plain = reference(directory, {n: t.float() for n, t in load_file(directory / "model.safetensors").items()}, ids)
+        e = Engine(out)
+        largest = np.abs(want).max()
+        ours, theirs = np.abs(logits_of_lath(program, out, ids) - want).max() / largest, np.abs(e.logits(ids) - want).max() / largest
+        e.close()
+        types = sorted({t.tensor_type.name for t in gguf.GGUFReader(out).tensors})
+        moved = np.abs(plain - want).max() / largest
+        print(f"{directory.name} {kind} ({', '.join(types)}): logits of lath {ours:.1e}, of llama.cpp {theirs:.1e}, moved by the type {moved:.1e}")
+        exact = 3e-3 if "gemma" in directory.name else 1e-4  # llama.cpp looks GELU up in a table of f16
+        if ours > 1e-4 or theirs > (exact if kind == "f32" else max(INTEGER, OF_MOVED * moved)):
+            raise SystemExit(f"{directory.name} {kind}: logits differ")
+    return len(BLOCKS)
+
+
+# -------------------------------------------------------------------------------------------------------------- tokenizers
+
+
+def sample_texts(rng: random.Random, special: list[str]) -> list[str]:
+    texts = list(torture_texts.PROSE) + list(torture_texts.CASES) + ["", " ", "\n", "a  b", "\n\n  c"]
+    for name in ("README.md", "docs/architecture.md", "src/tok/tok_load.c"):
+        texts += (ROOT / name).read_text(encoding="utf-8").split("\n\n")
+    return [t for t in texts if isinstance(t, str)] + [f"a{rng.choice(special)} b{rng.choice(special)}{rng.choice(special)}\n c" for _ in range(100)]
+
+
+def check_tokenizer(program: str, directory: Path, path: Path) -> str:
+    """Texts that are not in the form that the tokenizer's own normalizer gives are counted apart: llama.cpp normalizes none."""
+    hf = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
+    special = [a.content for a in hf.get_added_tokens_decoder().values() if "\u2581" not in a.content]
+    texts = sample_texts(random.Random(5), special)
+    e = Engine(path, vocab_only=True)
+    apart = 0
+    lines = subprocess.run([program, "tokenize", "-m", path, "--field", "t"], input="\n".join(json.dumps({"t": t}) for t in texts) + "\n",
+                           capture_output=True, text=True, check=True).stdout.split("\n")
+    for text, line in zip(texts, lines):
+        want = hf.encode(text).ids
+        if [int(i) for i in line.split()] != want:
+            raise SystemExit(f"{path}: lath: {text!r}: {line}, want {want}")
+        got = e.tokenize(text)
+        if got == want:
+            continue
+        if hf.normalizer is None or hf.normalizer.normalize_str(text).replace("\u2581", " ") == text:
+            raise SystemExit(f"{path}: llama.cpp: {text!r}: {got}, want {want}")
+        apart += 1
+    e.close()
+    return f"{len(texts)} texts, {apart} not normalized by llama.cpp"
+
+
+TINY = {  # configurations for real tokenizers: one layer, a row for each token
+    "tokenizer-qwen3": ("qwen3", 151936), "tokenizer-llama3_1": ("llama", 128256), "tokenizer-gemma3": ("gemma3_text", 262144),
+}
+
+
+def tiny_model(tokenizer: Path, at: Path) -> None:
+    """A model directory of no use around a real tokenizer."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    kind, vocab = TINY[tokenizer.name]
+    config = AutoConfig.for_model(kind, vocab_size=vocab, hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1,
+                                  head_dim=16, tie_word_embeddings=True, max_position_embeddings=64, query_pre_attn_scalar=16)
+    torch.manual_seed(0)
+    AutoModelForCausalLM.from_config(config).to(torch.float16).save_pretrained(at)
+    for f in tokenizer.iterdir():
+        (at / f.name).write_bytes(f.read_bytes())
+
+
+def main() -> None:
+    p = argparse.ArgumentParser()
+    p.add_argument("--program", default="build/lath")
+    p.add_argument("--models", type=Path)
+    args = p.parse_args()
+    L.llama_backend_init()
+    L.llama_log_set(quiet, ctypes.c_void_p(0))
+    n = 0
+    with tempfile.TemporaryDirectory() as tmp:
+        out = Path(tmp) / "model.gguf"
+        for directory in sorted((ROOT / "tests/golden/decoder").iterdir()):
+            if not (directory / "config.json").exists():
+                continue
+            for kind in TYPES:
+                why = run(args.program, directory, out, kind)
+                if (why is not None) != (directory.name in REFUSED):
+                    raise SystemExit(f"{directory.name}: {why or 'is not refused'}")
+                if why:
+                    print(f"{directory.name}: refused: {why.split(': ', 2)[-1]}")
+                    break
+                tensors = check_tensors(directory, out, kind)
+                same = "not for llama.cpp" if directory.name in NOT_OPENED else check_llama_cpp(directory, out, kind)
+                print(f"{directory.name} {kind}: {tensors} tensors, {same}")
+                n += 1
+        for directory in sorted(d for d in (ROOT / "tests/golden/quantize").iterdir() if d.is_dir()):
+            n += check_blocks(args.program, directory, out)
+        for kind, architecture, more in (("llama", "LlamaForCausalLM", {}), ("qwen3", "Qwen3ForCausalLM", {"tie_word_embeddings": True}),
+                                         ("gemma3_text", "Gemma3ForCausalLM", {"query_pre_attn_scalar": 64, "sliding_window": 16})):
+            wide = Path(tmp) / f"wide_{kind}"
+            wide_model(wide, kind, architecture, **more)
+            n += check_blocks(args.program, wide, out)
+        for name in TINY if args.models else []:
+            tiny_model(args.models / name, Path(tmp))
+            if why := run(args.program, Path(tmp), out, "q8_0"):
+                raise SystemExit(why)
+            print(f"{name}: {check_tokenizer(args.program, Path(tmp), out)}")
+            n += 1
+    print(f"{n} passed, 0 failed")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
