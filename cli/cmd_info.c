@@ -12,45 +12,14 @@
 #include "output.h"
 #include "setup.h"
 
-/* Tensors of one type among those that are used. */
-typedef struct type_count {
-    const char *name;
-    int32_t n;
-    uint64_t bytes;
-} type_count;
-enum { MAX_TYPES = 32 };
-
 typedef struct facts {
     const lath_model *model;
     lath_model_info m;
-    type_count types[MAX_TYPES]; /* most bytes first */
-    size_t n_types;
     bool generates; /* a session of it can be made, as plan says */
     lath_session_plan plan;
     const char *isa;
     int32_t threads;
 } facts;
-
-static lath_status count_types(facts *f, lath_error *err)
-{
-    for (int32_t i = 0; i < f->m.n_tensors; i++) {
-        lath_tensor_info t;
-        size_t k = 0;
-        TRY(lath_model_get_tensor(f->model, i, &t, err));
-        if (!t.used) continue;
-        while (k < f->n_types && strcmp(f->types[k].name, t.dtype) != 0) k++;
-        if (k == MAX_TYPES) continue;
-        if (k == f->n_types) f->types[f->n_types++] = (type_count){.name = t.dtype};
-        f->types[k].n++;
-        f->types[k].bytes += t.bytes;
-        for (; k > 0 && f->types[k].bytes > f->types[k - 1].bytes; k--) {
-            const type_count swap = f->types[k];
-            f->types[k] = f->types[k - 1];
-            f->types[k - 1] = swap;
-        }
-    }
-    return LATH_OK;
-}
 
 static lath_status gather(facts *f, const setup *s, lath_error *err)
 {
@@ -59,7 +28,6 @@ static lath_status gather(facts *f, const setup *s, lath_error *err)
                  .isa = lath_runtime_isa(s->rt),
                  .threads = lath_runtime_threads(s->rt)};
     TRY(lath_model_get_info(s->model, &f->m, err));
-    TRY(count_types(f, err));
     lath_session_options so = LATH_SESSION_OPTIONS_INIT;
     so.ctx = (int32_t)s->o->ctx;
     f->plan.struct_size = sizeof(f->plan);
@@ -90,17 +58,6 @@ static void member(buf *b, const char *name, const char *value)
 static void number(buf *b, const char *name, uint64_t value)
 {
     buf_printf(b, "\"%s\":%llu,", name, (unsigned long long)value);
-}
-
-static void put_types(buf *b, const facts *f)
-{
-    buf_str(b, "\"types\":[");
-    for (size_t i = 0; i < f->n_types; i++) {
-        buf_str(b, i > 0 ? ",{" : "{");
-        member(b, "dtype", f->types[i].name);
-        buf_printf(b, "\"tensors\":%d,\"bytes\":%llu}", (int)f->types[i].n, (unsigned long long)f->types[i].bytes);
-    }
-    buf_str(b, "],");
 }
 
 /* What a session takes, and what conversations need. */
@@ -151,6 +108,19 @@ static lath_status put_labels(buf *b, const facts *f, lath_error *err)
         json_put_string(b, name, strlen(name));
     }
     buf_str(b, "],");
+    return LATH_OK;
+}
+
+static lath_status put_dtypes(buf *b, const facts *f, lath_error *err)
+{
+    buf_str(b, "\"dtypes\":{");
+    for (int32_t i = 0; i < f->m.n_dtypes; i++) {
+        lath_dtype_info d;
+        TRY(lath_model_get_dtype(f->model, i, &d, err));
+        buf_printf(b, "%s\"%s\":{\"tensors\":%d,\"params\":%llu,\"bytes\":%llu}", i > 0 ? "," : "", d.dtype,
+                   (int)d.n_tensors, (unsigned long long)d.n_params, (unsigned long long)d.bytes);
+    }
+    buf_str(b, "},");
     return LATH_OK;
 }
 
@@ -217,7 +187,7 @@ static lath_status print_json(buf *b, const facts *f, bool tensors, lath_error *
     }
     if (f->generates) put_session(b, f);
     member(b, "weights_dtype", m->weights);
-    put_types(b, f);
+    TRY(put_dtypes(b, f, err));
     number(b, "params", m->n_params);
     number(b, "tensors", (uint64_t)m->n_tensors);
     number(b, "unused_tensors", (uint64_t)m->n_unused);
@@ -298,6 +268,19 @@ static lath_status table_labels(buf *b, const facts *f, lath_error *err)
     return LATH_OK;
 }
 
+/* Where there is more than one. */
+static lath_status table_dtypes(buf *b, const facts *f, lath_error *err)
+{
+    for (int32_t i = 0; i < f->m.n_dtypes && f->m.n_dtypes > 1; i++) {
+        lath_dtype_info d;
+        char size[24];
+        TRY(lath_model_get_dtype(f->model, i, &d, err));
+        row(b, i == 0 ? "dtypes" : "", "%-6s %4d tensors, %.1f M parameters, %s", d.dtype, (int)d.n_tensors,
+            (double)d.n_params / 1e6, size_text(d.bytes, size));
+    }
+    return LATH_OK;
+}
+
 static lath_status table_tensors(buf *b, const facts *f, lath_error *err)
 {
     buf_char(b, '\n');
@@ -310,18 +293,6 @@ static lath_status table_tensors(buf *b, const facts *f, lath_error *err)
         buf_str(b, "]\n");
     }
     return LATH_OK;
-}
-
-/* "F32 109 (1.2 MB), ..." where there is more than one type. */
-static void table_types(buf *b, const facts *f)
-{
-    char size[24];
-    if (f->n_types < 2) return;
-    buf_printf(b, "%-16s ", "types");
-    for (size_t i = 0; i < f->n_types; i++)
-        buf_printf(b, "%s%s %d (%s)", i > 0 ? ", " : "", f->types[i].name, (int)f->types[i].n,
-                   size_text(f->types[i].bytes, size));
-    buf_char(b, '\n');
 }
 
 static void table_ends(buf *b, const facts *f)
@@ -385,7 +356,7 @@ static lath_status print_table(buf *b, const facts *f, bool tensors, lath_error 
     table_inference(b, m);
     row(b, "weights", "%s, %.1f M parameters, %d tensors (%d unused), %s in files", m->weights,
         (double)m->n_params / 1e6, (int)m->n_tensors, (int)m->n_unused, size_text(m->file_bytes, a));
-    table_types(b, f);
+    TRY(table_dtypes(b, f, err));
     row(b, "memory", "files mapped, beside them %s for the model and %s for a full batch",
         size_text(m->private_bytes, c), size_text(m->batch_bytes, d));
     row(b, "kernels", "%s, %d thread%s%s", f->isa, (int)f->threads, f->threads == 1 ? "" : "s",

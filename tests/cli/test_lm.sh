@@ -187,7 +187,7 @@ out_has '^context  *512 of 512 tokens: '; out_has '^a token  *384 B of keys and 
 run info -m "$LLAMA" --ctx 100 --json; exit_is 0
 out_has '"kv_heads":4,"head_dim":6,"output_head":{"tied":false,"bytes":9696},"session":{"ctx":100,"most":512,"kv_bytes":43008,'
 out_has '"token_bytes":384,"far_token_bytes":384,"window_layers":0,"sliding_window":0},"chat_template":false,"end_ids":\[2\],"step_activations":"f32"'
-out_has '"types":\[{"dtype":"F32","tensors":21,"bytes":[0-9]*}\]'
+out_has '"dtypes":{"F32":{"tensors":21,'
 run info -m "$G/decoder/mistral_window" --json; exit_is 0; out_has '"token_bytes":128,"far_token_bytes":0,"window_layers":2,"sliding_window":9}'
 run info -m "$G/decoder/mistral_window"; exit_is 0; out_has 'beyond the sliding window 0 B$'; out_has '; 2 layers see 9 tokens$'
 run info -m "$G/decoder/llama3_scaling_tied"; exit_is 0; out_has '^output head  *the embeddings (tied)'
