@@ -29,6 +29,9 @@ static void count_tensors(const lath_model *m, lath_dtype_info by_dtype[DTYPE_CO
             by_dtype[t->type].n_tensors++;
             by_dtype[t->type].n_params += (uint64_t)t->count;
             by_dtype[t->type].bytes += t->bytes;
+            if (info && m->integer && m->arch.desc->window && t->rank > 1 &&
+                kern_xq_bytes(t->type, DTYPE_MAX_BLOCK) > 0)
+                info->integer_steps = 1;
         }
     }
 }
@@ -94,7 +97,13 @@ lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, 
         .class_name = model->class_name,
         .n_labels = model->labels.n,
         .score_activation = model->kind == MODEL_CROSS_ENCODER ? model->st.activation_fn : NULL,
+        .chat_template = model_chat_template(model),
     };
+    info->end_ids = model_end_ids(model, &info->n_end_ids);
+    arch_count_weights(&model->arch, &info->layer_weights, &info->layer_bytes);
+    const weight *head = model->arch.lm_head.w;
+    if (head) info->head_weights = (uint64_t)(head->rows * head->cols);
+    if (head) info->head_bytes = dtype_bytes(head->t->type, head->rows * head->cols);
     pthread_mutex_lock(&((lath_model *)model)->listing);
     lath_dtype_info by_dtype[DTYPE_COUNT];
     bool seen[DTYPE_COUNT] = {false};
