@@ -323,6 +323,7 @@ static void attention_task(void *ctx, int64_t task, int32_t worker)
         .q_stride = hd,
         .k = cpu_kv_head(a->kv, a->kv->k, kv),
         .v = cpu_kv_head(a->kv, a->kv->v, kv),
+        .half = a->kv->half,
         .kv_stride = hd * LANES,
         .head_dim = hd,
         .ring = (int32_t)(a->kv->n_slots / LANES),

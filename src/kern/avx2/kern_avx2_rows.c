@@ -246,3 +246,20 @@ int64_t kern_avx2_first_nonfinite(dtype type, const void *x, int64_t n)
     }
     return -1;
 }
+
+void kern_avx2_to_half(size_t n, const float *x, uint16_t *y)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm_storeu_si128((__m128i *)(void *)(y + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+    kern_ref_to_half(n - i, x + i, y + i);
+}
+
+void kern_avx2_from_half(size_t n, const uint16_t *x, float *y)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(y + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(x + i))));
+    kern_ref_from_half(n - i, x + i, y + i);
+}
