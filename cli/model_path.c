@@ -135,15 +135,17 @@ static bool find_cached(const char *cache, const char *name, buf *out)
     return found;
 }
 
-/* models/name, or models/name without its organisation. */
+/* models/name, or the file models/name.gguf; either without its organisation, too. */
 static bool find_in(const char *models, const char *name, buf *out)
 {
-    const char *slash = strchr(name, '/');
-    file_join(out, models, name);
-    if (exists(buf_cstr(out))) return true;
-    if (!slash) return false;
-    file_join(out, models, slash + 1);
-    return exists(buf_cstr(out));
+    const char *slash = strchr(name, '/'), *const names[] = {name, slash ? slash + 1 : name};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        file_join(out, models, names[i]);
+        if (exists(buf_cstr(out))) return true;
+        buf_str(out, ".gguf");
+        if (exists(buf_cstr(out))) return true;
+    }
+    return false;
 }
 
 /* Where ./run and tools/models/fetch.sh keep models when LATH_MODELS does not say otherwise. */

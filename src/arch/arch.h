@@ -169,6 +169,9 @@ typedef lath_status (*arch_tensor_fn)(void *ctx, const arch_weight_row *row, con
 lath_status arch_each_tensor(const arch_model *m, const arch_source *src, arch_tensor_fn fn, void *ctx,
                              lath_error *err);
 
+/* Numbers of the matrices that every token is multiplied with, and their bytes: without tables that are looked up, without the output head. */
+void arch_count_weights(const arch_model *m, uint64_t *n, uint64_t *bytes);
+
 /* One matrix or vector by name with its shape checked: for modules outside an architecture's table (sentence-transformers Dense). */
 lath_status arch_bind_linear(const arch_source *src, const char *w_name, const char *bias_name, int64_t rows,
                              int64_t cols, nn_linear_w *out, lath_error *err);

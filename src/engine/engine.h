@@ -100,7 +100,8 @@ struct lath_model {
     arch_head head; /* what scores, when head_error.status is LATH_OK: else why there is none, for whoever wants it */
     lath_error head_error;
     lath_error lm_head_error;  /* of a MODEL_GENERATOR: why arch.lm_head.w is NULL */
-    bool judges;               /* pairs are put to it as judge.h has it */
+    bool judges;               /* pairs are put to it as judge.h has it, */
+    bool judges_by_template;   /* through its own chat template */
     bool sends_types;          /* its tokenizer gives token types to the model */
     const char *chat_template; /* of a language model, or NULL */
     int32_t ends[MODEL_MAX_ENDS], n_ends;
@@ -122,8 +123,9 @@ lath_status st_tokenizer_window(arena *a, const char *dir, int64_t *out, lath_er
 /* Its tokenizer tells the segments of a pair apart: model_input_names of tokenizer_config.json, else what the class it names does, else what the
  * class for the model type does. */
 lath_status st_sends_types(arena *a, const char *dir, const char *model_type, bool *out, lath_error *err);
-/* chat_template.jinja, else "chat_template" of chat_template.json or tokenizer_config.json (of several the one called default); NULL: none. */
-lath_status st_chat_template(arena *a, const char *dir, const char **out, lath_error *err);
+/* The template "default": chat_template.jinja, else "chat_template" of chat_template.json or tokenizer_config.json, alone or by its name; another one by its
+ * name there, or in additional_chat_templates/NAME.jinja. NULL: none. */
+lath_status st_chat_template(arena *a, const char *dir, const char *name, const char **out, lath_error *err);
 /* The activation that config.json names, where config_sentence_transformers.json has none. */
 lath_status st_config_activation(const json_value *config, const char *path, st_config *c, lath_error *err);
 /* The text that goes in front: `text` itself, else the prompt `name`, else the default one, else none. */

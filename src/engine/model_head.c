@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "engine/engine.h"
-#include "engine/judge.h"
 
 static lath_status open_classifier(lath_model *m, const model_config *c, lath_error *err)
 {
@@ -42,9 +41,7 @@ static lath_status open_language_model(lath_model *m, const model_config *c, lat
             "has the prompt of Qwen3-Reranker, and LogitScore modules)",
             m->path, c->type);
     m->judges = !named || chat_template;
-    if (named && chat_template && !judge_is_template(chat_template))
-        return err_set(err, LATH_ERR_UNSUPPORTED,
-                       "%s: its chat template is another than Qwen3-Reranker's, and not supported", m->path);
+    m->judges_by_template = named && chat_template;
     TRY(score_tokens(m, ids, &n, err));
     return arch_head_open_tokens(&m->arch, c->path, ids, n, &m->head, err);
 }

@@ -61,7 +61,7 @@ static lath_status open_dir(lath_model *m, const model_config *c, lath_error *er
 {
     const char *path;
     json_value *j;
-    TRY(st_chat_template(&m->mem, m->st.encoder_dir, &m->chat_template, err));
+    TRY(st_chat_template(&m->mem, m->st.encoder_dir, "default", &m->chat_template, err));
     TRY(load_object(m, "generation_config.json", &path, &j, err));
     TRY(add_ids(m, j, path, err));
     TRY(add_ids(m, c->json, c->path, err));

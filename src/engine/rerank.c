@@ -128,8 +128,8 @@ static lath_status count_around(lath_reranker *r, int64_t *out, lath_error *err)
     static const size_t lens[] = {0, 0};
     const tok *t = r->model->tokenizer.tok;
     if (r->model->judges) {
-        TRY(judge_init(&r->judge, t, &r->model->rt->alloc, &r->scratch, err));
-        *out = (int64_t)judge_n_around(&r->judge) + tok_n_template(t);
+        TRY(judge_init(&r->judge, r->model, &r->scratch, err));
+        *out = (int64_t)judge_n_around(&r->judge);
         return LATH_OK;
     }
     const tok_pair_options o = {.add_special = true, .parse_special = true, .first_only = true};

@@ -369,42 +369,48 @@ lath_status st_choose_prompt(const st_config *c, const char *name, const char *t
                    names);
 }
 
-/* "chat_template": a text, or several with names. */
-static const char *template_in(const json_value *j)
+/* "chat_template": a text, which is the one called default, or several with names. */
+static const char *template_in(const json_value *j, const char *name)
 {
     const json_value *t = json_get(j, "chat_template");
-    if (t && t->kind == JSON_STRING) return t->u.string.data;
+    if (t && t->kind == JSON_STRING) return strcmp(name, "default") == 0 ? t->u.string.data : NULL;
     if (!t || t->kind != JSON_ARRAY) return NULL;
     for (const json_value *v = t->u.items.first; v; v = v->next) {
         const json_value *text = json_get(v, "template");
-        if (json_is_string(json_get(v, "name"), "default") && text && text->kind == JSON_STRING)
-            return text->u.string.data;
+        if (json_is_string(json_get(v, "name"), name) && text && text->kind == JSON_STRING) return text->u.string.data;
     }
     return NULL;
 }
 
-lath_status st_chat_template(arena *a, const char *dir, const char **out, lath_error *err)
+static lath_status read_template(arena *a, const char *path, const char **out, lath_error *err)
 {
-    static const char *const names[] = {"chat_template.json", "tokenizer_config.json"};
-    const char *path = NULL;
-    json_value *j;
     buf text;
-    *out = NULL;
-    char *file = path_of(a, dir, "", "chat_template.jinja");
-    if (!file) return err_nomem(err, strlen(dir));
-    if (!file_exists(file)) {
-        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !*out; i++) {
-            TRY(load_optional(a, dir, "", names[i], &path, &j, err));
-            *out = template_in(j);
-        }
-        return LATH_OK;
-    }
     buf_init(&text, a->alloc, 1 << 20);
-    lath_status st = file_read(&text, file, 1 << 20, err);
+    lath_status st = file_read(&text, path, 1 << 20, err);
     if (st == LATH_OK) {
         *out = arena_strdup(a, text.data ? text.data : "", text.len);
         if (!*out) st = err_nomem(err, text.len);
     }
     buf_deinit(&text);
     return st;
+}
+
+lath_status st_chat_template(arena *a, const char *dir, const char *name, const char **out, lath_error *err)
+{
+    static const char *const names[] = {"chat_template.json", "tokenizer_config.json"};
+    const bool plain = strcmp(name, "default") == 0;
+    const char *path = NULL;
+    char file[128];
+    json_value *j;
+    *out = NULL;
+    snprintf(file, sizeof(file), "%s%.80s.jinja", plain ? "" : "additional_chat_templates/",
+             plain ? "chat_template" : name);
+    const char *own = path_of(a, dir, "", file);
+    if (!own) return err_nomem(err, strlen(dir));
+    if (file_exists(own)) return read_template(a, own, out, err);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !*out; i++) {
+        TRY(load_optional(a, dir, "", names[i], &path, &j, err));
+        *out = template_in(j, name);
+    }
+    return LATH_OK;
 }

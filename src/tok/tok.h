@@ -102,6 +102,17 @@ lath_status tok_encode(const tok *t, arena *scratch, const char *text, size_t n,
                        tok_encoding *out, lath_error *err);
 void tok_encoding_release(const tok *t, tok_encoding *e);
 
+/* Bytes begin .. end of a text. */
+typedef struct tok_range {
+    size_t begin, end;
+} tok_range;
+/* As tok_encode, without the template's tokens, of a text that is in part what people wrote: special tokens are parsed, but
+ * not in the n ranges of `plain` (in order, not overlapping). A special token that has only some of its bytes there is plain
+ * text too; added tokens that are not special are found everywhere. Otherwise the text is encoded as a whole: where no
+ * special token is written in those ranges, ids are those of tok_encode. */
+lath_status tok_encode_guarded(const tok *t, arena *scratch, const char *text, size_t n, const tok_range *plain,
+                               size_t n_plain, tok_encoding *out, lath_error *err);
+
 /* ---------------------------------------------------------------------------------- pairs and parts (tok_pair.c) */
 
 /* What is cut when one or two texts are over a limit, as in the reference. */

@@ -202,13 +202,44 @@ static size_t spaces_behind(const char *s, size_t n, size_t e)
     return e;
 }
 
-lath_status tok_added_split(const tok_added *a, const tok_trie *trie, const char *s, size_t n, bool parse_special,
+size_t tok_plain_in(const tok_work *w, size_t begin, size_t end)
+{
+    size_t low = 0, high = w->n_plain;
+    while (low < high) {
+        const size_t mid = low + (high - low) / 2;
+        if (w->plain[mid].end <= begin)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    if (low == w->n_plain || w->plain[low].begin >= end) return end;
+    return w->plain[low].begin > begin ? w->plain[low].begin : begin;
+}
+
+/* The longest token at i; of those that are special, one that has no bytes in a plain range. 0: there is none. */
+static size_t match_at(const tok_added *a, const tok_trie *trie, const tok_text *t, size_t i, const tok_work *w,
+                       int32_t *index)
+{
+    size_t most = t->n - i;
+    for (;;) {
+        const size_t len = tok_trie_longest(trie, t->s + i, most, index);
+        if (len == 0 || w->n_plain == 0 || !a->v[*index].special) return len;
+        const size_t from = tok_text_from(t, i), to = tok_text_to(t, i + len);
+        if (tok_plain_in(w, from, to) == to) return len;
+        most = len - 1;
+        if (most == 0) return 0;
+    }
+}
+
+lath_status tok_added_split(const tok_added *a, const tok_trie *trie, const tok_text *text, bool parse_special,
                             tok_piece_fn fn, tok_work *w, void *ctx)
 {
+    const char *s = text->s;
+    const size_t n = text->n;
     size_t done = 0; /* pieces up to here are out */
     for (size_t i = tok_trie_next(trie, s, 0, n); i < n; i = tok_trie_next(trie, s, i, n)) {
         int32_t index = 0;
-        size_t len = tok_trie_longest(trie, s + i, n - i, &index);
+        size_t len = match_at(a, trie, text, i, w, &index);
         if (len == 0) {
             i++;
             continue;

@@ -110,7 +110,7 @@ static lath_status on_raw(tok_work *w, void *ctx, size_t b, size_t e, const tok_
     TRY(tok_normalize(w->t, w, &inner.text));
     if (inner.text.n == 0) return LATH_OK;
     const tok_added *a = &w->t->added;
-    return tok_added_split(a, &a->normalized, inner.text.s, inner.text.n, p->parse_special, on_normalized, w, &inner);
+    return tok_added_split(a, &a->normalized, &inner.text, p->parse_special, on_normalized, w, &inner);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- the
@@ -181,21 +181,41 @@ static void replace_forged(const tok *t, tok_encoding *e, size_t from)
     e->n = n;
 }
 
+/* Where text is plain in the midst of other text: the same for the tokens of a character that lie in it. */
+static void replace_plain(const tok_work *w, tok_encoding *e, size_t from)
+{
+    size_t n = from;
+    for (size_t i = from; i < e->n; i++) {
+        const size_t b = e->offsets[2 * i], to = e->offsets[2 * i + 1];
+        const bool forged =
+            w->t->added.is_forged[e->ids[i] / 64] >> e->ids[i] % 64 & 1 && to - b <= 4 && tok_plain_in(w, b, to) == b;
+        if (forged && w->t->unk < 0) continue;
+        e->ids[n] = forged ? w->t->unk : e->ids[i];
+        e->offsets[2 * n] = e->offsets[2 * i];
+        e->offsets[2 * n + 1] = e->offsets[2 * i + 1];
+        n++;
+    }
+    e->n = n;
+}
+
 /* Without special tokens parsed, a model that has them among its own (Unigram) may still come to their ids. The reference
  * leaves it at that; here such a text is encoded again, with those spellings cut. */
-lath_status tok_encode_text(const tok *t, arena *scratch, const char *text, size_t n, bool parse_special,
+lath_status tok_encode_text(const tok *t, arena *scratch, const char *text, size_t n, tok_special special,
                             tok_encoding *out, lath_error *err)
 {
-    tok_work w = {.t = t, .scratch = scratch, .out = out, .err = err};
-    pipe p = {{.s = text, .n = n}, parse_special, false};
+    tok_work w = {
+        .t = t, .scratch = scratch, .plain = special.plain, .n_plain = special.n_plain, .out = out, .err = err};
+    const bool guarded = special.parse && special.n_plain && t->added.n_forged;
+    pipe p = {{.s = text, .n = n}, special.parse, guarded};
     size_t from = out->n;
     if (t->template.trim && out->capacity > from)
         memset(out->type_ids + from, 0, (out->capacity - from) * sizeof(*out->type_ids)); /* no marks yet */
-    TRY(tok_added_split(&t->added, &t->added.raw, text, n, parse_special, on_raw, &w, &p));
-    if (!parse_special && t->added.n_forged && has_forged(&t->added, out, from)) {
+    TRY(tok_added_split(&t->added, &t->added.raw, &p.text, special.parse, on_raw, &w, &p));
+    if (guarded) replace_plain(&w, out, from);
+    if (!special.parse && t->added.n_forged && has_forged(&t->added, out, from)) {
         out->n = from;
         p.cut_forged = true;
-        TRY(tok_added_split(&t->added, &t->added.raw, text, n, parse_special, on_raw, &w, &p));
+        TRY(tok_added_split(&t->added, &t->added.raw, &p.text, false, on_raw, &w, &p));
         replace_forged(t, out, from);
     }
     return LATH_OK;
@@ -233,7 +253,7 @@ lath_status tok_encode(const tok *t, arena *scratch, const char *text, size_t n,
 
     if (lead > out->capacity) TRY(tok_encoding_grow(t->alloc, out, lead, err));
     out->n = lead;
-    TRY(tok_encode_text(t, scratch, text, n, opts->parse_special, out, err));
+    TRY(tok_encode_text(t, scratch, text, n, (tok_special){.parse = opts->parse_special}, out, err));
     if (t->template.trim && out->n > lead) tok_trim_offsets(t, text, out, lead, out->offsets + 2 * lead, out->n - lead);
     size_t n_text = out->n - lead, keep = n_text;
     if (opts->max_tokens > 0 && n_text + added > (size_t)opts->max_tokens) keep = (size_t)opts->max_tokens - added;
@@ -243,5 +263,17 @@ lath_status tok_encode(const tok *t, arena *scratch, const char *text, size_t n,
     if (total > out->capacity) TRY(tok_encoding_grow(t->alloc, out, total - (total < out->n ? total : out->n), err));
     put_template(out, pieces, n_pieces, lead, keep, opts->add_special, opts->add_special || t->template.types_always);
     out->n_untruncated = added + n_text * texts;
+    return LATH_OK;
+}
+
+lath_status tok_encode_guarded(const tok *t, arena *scratch, const char *text, size_t n, const tok_range *plain,
+                               size_t n_plain, tok_encoding *out, lath_error *err)
+{
+    out->n = out->n_untruncated = 0;
+    TRY(tok_check_text(text, n, err));
+    TRY(tok_encode_text(t, scratch, text, n, (tok_special){true, plain, n_plain}, out, err));
+    if (t->template.trim) tok_trim_offsets(t, text, out, 0, out->offsets, out->n);
+    for (size_t i = 0; i < out->n; i++) out->type_ids[i] = 0;
+    out->n_untruncated = out->n;
     return LATH_OK;
 }

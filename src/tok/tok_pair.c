@@ -308,7 +308,8 @@ static lath_status encode_texts(job *j, const size_t *lens)
     for (size_t i = 0; i < j->n_texts; i++) {
         size_t before = e->n;
         lath_status st = tok_check_text(j->texts[i], lens[i], j->err);
-        if (st == LATH_OK) st = tok_encode_text(j->t, j->scratch, j->texts[i], lens[i], j->o->parse_special, e, j->err);
+        const tok_special special = {.parse = j->o->parse_special};
+        if (st == LATH_OK) st = tok_encode_text(j->t, j->scratch, j->texts[i], lens[i], special, e, j->err);
         if (st != LATH_OK) {
             if (j->err) j->err->item = (int64_t)i;
             return st;

@@ -68,6 +68,8 @@ typedef struct tok_work {
     tok_spans matches;  /* of splitters that need them */
     uint64_t *hashes;   /* [cap_hashes] of the prefixes of a long word */
     size_t cap_hashes;
+    const tok_range *plain; /* [n_plain] see tok_encode_guarded */
+    size_t n_plain;
     tok_encoding *out;
     lath_error *err;
 } tok_work;
@@ -248,9 +250,15 @@ struct tok {
     int32_t unk;                           /* the model's unknown token, -1: none */
 };
 
+/* What is special in a text. */
+typedef struct tok_special {
+    bool parse;
+    const tok_range *plain; /* [n_plain] */
+    size_t n_plain;
+} tok_special;
 /* Appends the tokens of a text to out->ids and out->offsets; the template is put around them and offsets are trimmed
  * afterwards. */
-lath_status tok_encode_text(const tok *t, arena *scratch, const char *text, size_t n, bool parse_special,
+lath_status tok_encode_text(const tok *t, arena *scratch, const char *text, size_t n, tok_special special,
                             tok_encoding *out, lath_error *err);
 /* For templates with `trim`: the n tokens of one text. A token that stands for other text than the vocabulary has for it
  * (an added token that took spaces, unknown text of Unigram) is marked when it is emitted: the marks lie in type_ids,
@@ -272,8 +280,10 @@ tok_string tok_decoder_text(const tok *t, int32_t id);
 lath_status tok_normalize(const tok *t, tok_work *w, tok_text *text);
 /* Added tokens in text: calls for each piece in order; token is NULL for text between. Pieces are never empty. */
 typedef lath_status (*tok_piece_fn)(tok_work *w, void *ctx, size_t b, size_t e, const tok_added_token *token);
-lath_status tok_added_split(const tok_added *a, const tok_trie *trie, const char *s, size_t n, bool parse_special,
+lath_status tok_added_split(const tok_added *a, const tok_trie *trie, const tok_text *text, bool parse_special,
                             tok_piece_fn fn, tok_work *w, void *ctx);
+/* Where [begin, end) of the original text first meets a range of w->plain; end: nowhere. */
+size_t tok_plain_in(const tok_work *w, size_t begin, size_t end);
 
 /* ---------------------------------------------------------------------------------------------------------- loading */
 

@@ -120,6 +120,17 @@ broken; sed 's/"classifier.weight"/"classifier.weighs"/' "$MS/model.safetensors"
 run rerank -m "$T/m" --query a "$A"; fails_with 3 'no tensor "classifier.weight"'
 run embed -m "$T/m" "$A"; fails_with 4 'use lath rerank'
 
+# chat templates of rerankers: any that asks about the two texts
+asks() { rm -rf "$T/m"; cp -r "$R/qwen3_reranker_st6" "$T/m"; chmod -R u+w "$T/m"; printf '%s' "$1" >"$T/m/chat_template.jinja"; }
+asks '<|im_start|>{% for m in messages if m.role in ("query", "document") %}{{ m.role }}: {{ m.content | trim }}{% endfor %}<|im_end|>'
+run rerank -m "$T/m" --query 'green river' "$A" "$B"; exit_is 0
+asks 'Is this so? {{ messages[-1].content }}'
+run rerank -m "$T/m" --query a "$A"; fails_with 4 'does not ask about'
+asks "$(printf 'a\n{%% include "x" %%}')"
+run rerank -m "$T/m" --query a "$A"; fails_with 4 'line 2: the tag "include"'
+asks '{% if x %}'
+run rerank -m "$T/m" --query a "$A"; fails_with 3 'line 1'
+
 # what the model says of itself
 run info -m "$MS" --json; exit_is 0; out_has '"kind":"cross-encoder"'; out_has '"labels":\["LABEL_0"\]'; out_has 'Identity'
 run info -m "$N"; exit_is 0; out_has '3 labels (contradiction, entailment, neutral)'

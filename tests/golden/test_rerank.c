@@ -238,7 +238,7 @@ static void check_judged(const rerank_case *c, const pair *p)
     const char *prompt;
     size_t len, i = 0;
     arena_init(&scratch, alloc_default());
-    assert_ok(judge_init(&j, c->model->tokenizer.tok, alloc_default(), &scratch, &err), err);
+    assert_ok(judge_init(&j, c->model, &scratch, &err), err);
     assert_ok(st_choose_prompt(&c->model->st, p->prompt_name, p->prompt, &prompt, &len, &err), err);
     assert_ok(judge_set_query(&j, prompt, len, p->query.data, p->query.len, &err), err);
     assert_ok(judge_encode(&j, &scratch, p->document.data, p->document.len, c->max_tokens, &err), err);

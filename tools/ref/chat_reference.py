@@ -28,6 +28,8 @@ def render(text, variables):
         return None, "unsupported" if str(e).startswith(("No filter named", "No test named")) else "format"
     try:
         return template.render(**variables), None
+    except RecursionError:
+        return None, "limit"
     except Exception as e:  # whatever a template of other people raises
         return None, "unsupported" if str(e).startswith(("No filter named", "No test named")) else "input"
 

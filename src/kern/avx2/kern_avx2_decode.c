@@ -81,7 +81,7 @@ VEC_INLINE void decode_q45(const bool five, const unsigned char *b, float *to)
 {
     _Alignas(32) float d[8], m[8];
     const __m256i m15 = _mm256_set1_epi8(15), m16 = _mm256_set1_epi8(16), high = five ? gemv_load(b + 16) : m15;
-    const __m128i sm = gemv_scales_minima(b + 4);
+    const __m128i sm = gemv_scales_minima(b);
     scales_f32(8, half_at(b), sm, d);
     scales_f32(8, half_at(b + 2), _mm_unpackhi_epi64(sm, sm), m);
 #pragma GCC unroll 8
@@ -123,7 +123,7 @@ VEC_INLINE void decode_q3(const unsigned char *b, float *to)
     _Alignas(32) float d[16];
     const __m256i m4 = _mm256_set1_epi8(4), high = gemv_load(b);
     const __m256 none = _mm256_setzero_ps();
-    scales_f32(16, half_at(b + 108), gemv_scales_q3(b + 96), d);
+    scales_f32(16, half_at(b + 108), gemv_scales_q3(b), d);
 #pragma GCC unroll 8
     for (int j = 0; j < 8; j++) {
         const __m256i bit =

@@ -238,6 +238,33 @@ static void test_opens(void **state)
     }
 }
 
+/* Dtypes of what is used, the largest part first. */
+static void test_dtypes(void **state)
+{
+    (void)state;
+    static const uint8_t blocks[12 * 34] = {0};
+    lath_model *m;
+    lath_model_info info = {.struct_size = sizeof(info)};
+    lath_dtype_info d;
+    const gguf_change half = {.tensor = "output.weight", .type = 1, .rows = 8, .cols = 8, .data = blocks};
+    assert_ok(open_change(&half, &m), err);
+    assert_ok(lath_model_get_info(m, &info, &err), err);
+    assert_int_equal(info.n_dtypes, 2);
+    assert_string_equal(info.weights, "F32");
+    assert_ok(lath_model_get_dtype(m, 0, &d, &err), err);
+    assert_string_equal(d.dtype, "F32");
+    assert_int_equal(d.n_tensors, GGUF_MODEL_TENSORS - 1);
+    assert_int_equal(d.bytes, 4 * d.n_params);
+    assert_ok(lath_model_get_dtype(m, 1, &d, &err), err);
+    assert_string_equal(d.dtype, "F16");
+    assert_int_equal(d.n_tensors, 1);
+    assert_int_equal(d.bytes, 128);
+    assert_int_equal(lath_model_get_dtype(m, 2, &d, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_model_get_dtype(m, -1, &d, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_model_get_dtype(NULL, 0, &d, &err), LATH_ERR_USAGE);
+    lath_model_close(m);
+}
+
 /* A window makes it the family whose layers all slide. */
 static void test_window(void **state)
 {
@@ -432,6 +459,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refused, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_cut, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_opens, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(test_dtypes, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_window, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_rows_and_tokens, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_pooling, make_dir, remove_dir),
