@@ -59,8 +59,8 @@ class Schemas:
         elif kind == 1:
             s["maxLength"] = r.choice([0, 1, 5, 200])
         elif kind == 2:
-            s["pattern"] = r.choice([r"^[a-z]{2,5}$", r"^\d{3}-\d{4}$", r"^(red|green|blue)+$", r"[A-Z]{2}", r"^\w+\s?\w*$", r"^[^aeiou]*$", r"^.{3,8}$", r'^"\\[\n\t]$',
-                                     r"^a|^b$", r"^(?:\+|-)?\d+(\.\d+)?$", r"^[\u4e00-\u9fff]{1,4}$", r"^[^\d\s]{4}$", r"^\S+@\S+\.\S+$", r"^$", r"^x{0,3}y*z+?$"])
+            s["pattern"] = r.choice([r"^[a-z]{2,5}$", r"^\d{3}-\d{4}$", r"^(red|green|blue)+$", r"[A-Z]", r"^\w+\s?\w*$", r"^[^aeiou]*$", r"^.{3,8}$", r'^"\\[\n\t]$',
+                                     r"^a|^b$", r"^(?:\+|-)?\d+(\.\d+)?$", r"^[\u4e00-\u9fff]{1,4}$", r"^[^\d\s]{4}$", r"^\S{1,9}@[a-z]{1,9}\.[a-z]{2,3}$", r"^$", r"^x{0,3}y*z+?$"])
         elif kind == 3:
             s["format"] = r.choice(["date", "time", "date-time", "uuid", "hostname", "email", "ipv4", "ipv6", "uri"])
         return s
@@ -184,7 +184,7 @@ class Vocabulary:
         self.end = special[-1:] if special else []
         # What brings a text to its end: closing signs before plain characters before opening ones.
         self.closing = np.zeros(self.n)
-        weights = {"}": 60, "]": 60, '"': 50, "{": -30, "[": -30, ",": -60, "\\": -60, "-": -20, "n": 20, "0": 10, " ": -30}
+        weights = {'"': 90, "}": 60, "]": 60, "{": -30, "[": -30, ",": -60, "\\": -60, "-": -20, "A": 40, "n": 20, "0": 10, " ": -30}
         for i in range(self.n):
             token = runtime.lib.lath_tokenizer_token(self.tokenizer.tok, i)
             if token and len(token) == 1:
