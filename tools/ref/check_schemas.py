@@ -15,6 +15,7 @@ import json
 import random
 import sys
 import time
+import unicodedata
 
 import jsonschema
 import lath_grammar
@@ -219,7 +220,9 @@ def generate(matcher, vocabulary, rng, times):
 
 
 def reencode(runtime, grammar, vocabulary, text):
-    """Every token of the text may come, in its turn, and then it may end."""
+    """Every token of the text may come, in its turn, and then it may end. (Where the tokenizer normalises, tokens would be those of another text.)"""
+    if unicodedata.normalize("NFC", text.decode()) != text.decode():
+        return
     matcher = lath_grammar.Matcher(grammar, vocabulary.tokenizer, vocabulary.end, vocabulary.n)
     ids, _, _ = vocabulary.tokenizer.encode(text, add_special=False, parse_special=False)
     for i in ids:
