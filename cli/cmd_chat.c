@@ -171,11 +171,10 @@ static lath_status talk(chat_job *j, lath_error *err)
 
 static lath_status open_session(chat_job *j, lath_error *err)
 {
-    lath_session_options so = LATH_SESSION_OPTIONS_INIT;
+    const lath_session_options so = lm_session_options(j->o, j->o->ctx);
     if (j->o->ctx > j->lm.plan.most)
         return err_set(err, LATH_ERR_USAGE, "--ctx: %lld, the model's window is %d", (long long)j->o->ctx,
                        (int)j->lm.plan.most);
-    so.ctx = (int32_t)j->o->ctx;
     return lath_session_create(j->lm.s.model, &so, &j->lm.session, err);
 }
 

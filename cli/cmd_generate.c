@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "generate_options.h"
 #include "lm.h"
@@ -17,7 +18,8 @@ typedef struct generate_job {
     const options *o;
     lm_job lm;
     output out;
-    buf text, ids, probs; /* --json: so far; ids and probs as the insides of arrays */
+    lath_grammar *grammar; /* NULL: none */
+    buf text, ids, probs;  /* --json: so far; ids and probs as the insides of arrays */
     size_t n;
     lath_status failed; /* what a callback could not return */
     lath_error *err;
@@ -118,6 +120,7 @@ static lath_status generate(generate_job *j, options *o, lath_error *err)
     progress p;
     TRY(generate_options_read(o, &g, &sample, err));
     g.n_logprobs = (int32_t)o->logprobs;
+    g.grammar = j->grammar;
     g.new_text = o->chat;
     g.end_ids = &j->lm.talk.end_id;
     g.n_end_ids = o->chat && j->lm.talk.end_id >= 0;
@@ -145,15 +148,33 @@ static lath_status generate(generate_job *j, options *o, lath_error *err)
 /* Room for the prompt and what -n allows, at least the default. */
 static lath_status open_session(generate_job *j, const options *o, lath_error *err)
 {
-    lath_session_options so = LATH_SESSION_OPTIONS_INIT;
     const int64_t want = (int64_t)j->lm.n + (o->max_new.given ? o->max_new.whole : 0), most = j->lm.plan.most;
-    so.ctx = (int32_t)(o->ctx ? o->ctx : want <= j->lm.plan.ctx ? j->lm.plan.ctx : want < most ? want : most);
+    const int64_t usual = want <= j->lm.plan.ctx ? j->lm.plan.ctx : want < most ? want : most;
     if (o->ctx > most)
         return err_set(err, LATH_ERR_USAGE, "--ctx: %lld, the model's window is %lld", (long long)o->ctx,
                        (long long)most);
+    const lath_session_options so = lm_session_options(o, o->ctx ? o->ctx : usual);
     if ((int64_t)j->lm.n > so.ctx)
         return err_set(err, LATH_ERR_KV_FULL, "the prompt has %zu tokens, the context %d", j->lm.n, so.ctx);
     return lath_session_create(j->lm.s.model, &so, &j->lm.session, err);
+}
+
+enum { GRAMMAR_BYTES_MOST = 16 << 20 };
+
+/* What --json-schema or --grammar names. */
+static lath_status open_grammar(generate_job *j, const options *o, lath_error *err)
+{
+    const char *path = o->json_schema ? o->json_schema : o->grammar;
+    const lath_grammar_kind kind = o->json_schema ? LATH_GRAMMAR_JSON_SCHEMA : LATH_GRAMMAR_TEXT;
+    buf text;
+    if (!path) return LATH_OK;
+    if (o->json_schema && o->grammar) return err_set(err, LATH_ERR_USAGE, "--grammar: not together with --json-schema");
+    buf_init(&text, alloc_default(), GRAMMAR_BYTES_MOST);
+    lath_status st = file_read(&text, path, GRAMMAR_BYTES_MOST, err);
+    if (st == LATH_OK)
+        st = lath_grammar_open(j->lm.s.rt, kind, path, (lath_text){text.data, text.len}, &j->grammar, err);
+    buf_deinit(&text);
+    return st;
 }
 
 lath_status cmd_generate(options *o, lath_error *err)
@@ -166,6 +187,7 @@ lath_status cmd_generate(options *o, lath_error *err)
     buf_init(&j.ids, alloc_default(), SIZE_MAX / 2);
     buf_init(&j.probs, alloc_default(), SIZE_MAX / 2);
     TRY_DONE(lm_open(&j.lm, o, err));
+    TRY_DONE(open_grammar(&j, o, err));
     TRY_DONE(o->chat ? lm_chat_prompt(&j.lm, err) : lm_prompt(&j.lm, err));
     TRY_DONE(open_session(&j, o, err));
     TRY_DONE(output_open(&j.out, o->output, err));
@@ -173,6 +195,7 @@ lath_status cmd_generate(options *o, lath_error *err)
     TRY_DONE(output_close(&j.out, err));
 done:
     output_abort(&j.out);
+    lath_grammar_close(j.grammar);
     lm_close(&j.lm);
     buf_deinit(&j.text);
     buf_deinit(&j.ids);

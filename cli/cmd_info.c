@@ -9,12 +9,15 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "lm.h"
 #include "output.h"
 #include "setup.h"
 
 typedef struct facts {
     const lath_model *model;
     lath_model_info m;
+    bool generates; /* a session of it can be made, as plan says */
+    lath_session_plan plan;
     const char *isa;
     int32_t threads;
 } facts;
@@ -25,7 +28,12 @@ static lath_status gather(facts *f, const setup *s, lath_error *err)
                  .m = {.struct_size = sizeof(lath_model_info)},
                  .isa = lath_runtime_isa(s->rt),
                  .threads = lath_runtime_threads(s->rt)};
-    return lath_model_get_info(s->model, &f->m, err);
+    TRY(lath_model_get_info(s->model, &f->m, err));
+    const lath_session_options so = lm_session_options(s->o, s->o->ctx);
+    f->plan.struct_size = sizeof(f->plan);
+    const lath_status st = lath_session_get_plan(s->model, &so, &f->plan, err);
+    f->generates = st == LATH_OK;
+    return st == LATH_ERR_UNSUPPORTED && !s->o->ctx ? LATH_OK : st;
 }
 
 static const char *pooling_name(lath_pooling p)
@@ -50,6 +58,29 @@ static void member(buf *b, const char *name, const char *value)
 static void number(buf *b, const char *name, uint64_t value)
 {
     buf_printf(b, "\"%s\":%llu,", name, (unsigned long long)value);
+}
+
+/* What a session takes, and what conversations need. */
+static void put_session(buf *b, const facts *f)
+{
+    const lath_session_plan *p = &f->plan;
+    number(b, "kv_heads", (uint64_t)p->n_kv_heads);
+    number(b, "head_dim", (uint64_t)p->head_dim);
+    buf_printf(b, "\"output_head\":{\"tied\":%s,\"bytes\":%llu},", p->tied ? "true" : "false",
+               (unsigned long long)f->m.head_bytes);
+    buf_str(b, "\"session\":{");
+    number(b, "ctx", (uint64_t)p->ctx);
+    number(b, "most", (uint64_t)p->most);
+    number(b, "kv_bytes", p->kv_bytes);
+    number(b, "work_bytes", p->work_bytes);
+    number(b, "token_bytes", p->token_bytes);
+    number(b, "far_token_bytes", p->far_bytes);
+    number(b, "window_layers", (uint64_t)p->n_windows);
+    buf_printf(b, "\"sliding_window\":%d},", (int)p->window);
+    buf_printf(b, "\"chat_template\":%s,\"end_ids\":[", f->m.chat_template ? "true" : "false");
+    for (int32_t i = 0; i < f->m.n_end_ids; i++) buf_printf(b, "%s%d", i > 0 ? "," : "", (int)f->m.end_ids[i]);
+    buf_str(b, "],");
+    member(b, "step_activations", f->m.integer_steps ? "int8" : "f32");
 }
 
 static lath_status put_prompts(buf *b, const facts *f, lath_error *err)
@@ -77,6 +108,19 @@ static lath_status put_labels(buf *b, const facts *f, lath_error *err)
         json_put_string(b, name, strlen(name));
     }
     buf_str(b, "],");
+    return LATH_OK;
+}
+
+static lath_status put_dtypes(buf *b, const facts *f, lath_error *err)
+{
+    buf_str(b, "\"dtypes\":{");
+    for (int32_t i = 0; i < f->m.n_dtypes; i++) {
+        lath_dtype_info d;
+        TRY(lath_model_get_dtype(f->model, i, &d, err));
+        buf_printf(b, "%s\"%s\":{\"tensors\":%d,\"params\":%llu,\"bytes\":%llu}", i > 0 ? "," : "", d.dtype,
+                   (int)d.n_tensors, (unsigned long long)d.n_params, (unsigned long long)d.bytes);
+    }
+    buf_str(b, "},");
     return LATH_OK;
 }
 
@@ -126,6 +170,11 @@ static lath_status print_json(buf *b, const facts *f, bool tensors, lath_error *
     number(b, "heads", (uint64_t)m->n_heads);
     number(b, "d_model", (uint64_t)m->d_model);
     number(b, "d_ff", (uint64_t)m->d_ff);
+    if (m->n_experts) {
+        number(b, "experts", (uint64_t)m->n_experts);
+        number(b, "experts_per_token", (uint64_t)m->n_top_experts);
+        number(b, "d_expert", (uint64_t)m->d_expert);
+    }
     number(b, "vocab_size", (uint64_t)m->vocab_size);
     number(b, "max_tokens", (uint64_t)m->max_tokens);
     if (m->n_labels) {
@@ -136,7 +185,9 @@ static lath_status print_json(buf *b, const facts *f, bool tensors, lath_error *
         member(b, "pooling", pooling_name(m->pooling));
         buf_printf(b, "\"normalized\":%s,", m->normalized ? "true" : "false");
     }
+    if (f->generates) put_session(b, f);
     member(b, "weights_dtype", m->weights);
+    TRY(put_dtypes(b, f, err));
     number(b, "params", m->n_params);
     number(b, "tensors", (uint64_t)m->n_tensors);
     number(b, "unused_tensors", (uint64_t)m->n_unused);
@@ -217,6 +268,19 @@ static lath_status table_labels(buf *b, const facts *f, lath_error *err)
     return LATH_OK;
 }
 
+/* Where there is more than one. */
+static lath_status table_dtypes(buf *b, const facts *f, lath_error *err)
+{
+    for (int32_t i = 0; i < f->m.n_dtypes && f->m.n_dtypes > 1; i++) {
+        lath_dtype_info d;
+        char size[24];
+        TRY(lath_model_get_dtype(f->model, i, &d, err));
+        row(b, i == 0 ? "dtypes" : "", "%-6s %4d tensors, %.1f M parameters, %s", d.dtype, (int)d.n_tensors,
+            (double)d.n_params / 1e6, size_text(d.bytes, size));
+    }
+    return LATH_OK;
+}
+
 static lath_status table_tensors(buf *b, const facts *f, lath_error *err)
 {
     buf_char(b, '\n');
@@ -231,6 +295,42 @@ static lath_status table_tensors(buf *b, const facts *f, lath_error *err)
     return LATH_OK;
 }
 
+static void table_ends(buf *b, const facts *f)
+{
+    const lath_tokenizer *tok = lath_model_tokenizer(f->model);
+    buf_printf(b, "%-16s %s; ", "conversation", f->m.chat_template ? "chat template" : "no chat template");
+    buf_str(b, f->m.n_end_ids ? "a text ends at " : "no token ends a text");
+    for (int32_t i = 0; i < f->m.n_end_ids; i++) {
+        const char *text = lath_tokenizer_token(tok, f->m.end_ids[i]);
+        buf_printf(b, "%s%d", i > 0 ? ", " : "", (int)f->m.end_ids[i]);
+        if (!text) continue;
+        buf_char(b, ' ');
+        json_put_string(b, text, strlen(text));
+    }
+    buf_char(b, '\n');
+}
+
+static void table_session(buf *b, const facts *f)
+{
+    const lath_session_plan *p = &f->plan;
+    char kv[24], work[24], token[24], far[24];
+    char windows[96] = "";
+    if (p->n_windows)
+        snprintf(windows, sizeof(windows), "; %d layers see %d tokens", (int)p->n_windows, (int)p->window);
+    row(b, "attention", "%d head%s of keys and values, %d features%s", (int)p->n_kv_heads,
+        p->n_kv_heads == 1 ? "" : "s", (int)p->head_dim, windows);
+    row(b, "output head", "%s, %s", p->tied ? "the embeddings (tied)" : "a matrix of its own",
+        size_text(f->m.head_bytes, work));
+    row(b, "context", "%d of %d tokens: %s of keys and values, %s of work", (int)p->ctx, (int)p->most,
+        size_text(p->kv_bytes, kv), size_text(p->work_bytes, work));
+    if (p->n_windows)
+        row(b, "a token", "%s of keys and values, beyond the sliding window %s", size_text(p->token_bytes, token),
+            size_text(p->far_bytes, far));
+    else
+        row(b, "a token", "%s of keys and values", size_text(p->token_bytes, token));
+    table_ends(b, f);
+}
+
 static lath_status print_table(buf *b, const facts *f, bool tensors, lath_error *err)
 {
     const lath_model_info *m = &f->m;
@@ -241,8 +341,12 @@ static lath_status print_table(buf *b, const facts *f, bool tensors, lath_error 
     row(b, "path", "%s", m->path);
     row(b, "layers", "%d of %d heads, width %lld, feed-forward %lld (%s)", (int)m->n_layers, (int)m->n_heads,
         (long long)m->d_model, (long long)m->d_ff, m->activation);
+    if (m->n_experts)
+        row(b, "experts", "%d a layer, width %lld, a token goes through %d", (int)m->n_experts, (long long)m->d_expert,
+            (int)m->n_top_experts);
     row(b, "vocabulary", "%d", (int)m->vocab_size);
     row(b, "window", "%d tokens", (int)m->max_tokens);
+    if (f->generates) table_session(b, f);
     if (m->n_labels)
         TRY(table_labels(b, f, err));
     else
@@ -252,9 +356,11 @@ static lath_status print_table(buf *b, const facts *f, bool tensors, lath_error 
     table_inference(b, m);
     row(b, "weights", "%s, %.1f M parameters, %d tensors (%d unused), %s in files", m->weights,
         (double)m->n_params / 1e6, (int)m->n_tensors, (int)m->n_unused, size_text(m->file_bytes, a));
+    TRY(table_dtypes(b, f, err));
     row(b, "memory", "files mapped, beside them %s for the model and %s for a full batch",
         size_text(m->private_bytes, c), size_text(m->batch_bytes, d));
-    row(b, "kernels", "%s, %d thread%s", f->isa, (int)f->threads, f->threads == 1 ? "" : "s");
+    row(b, "kernels", "%s, %d thread%s%s", f->isa, (int)f->threads, f->threads == 1 ? "" : "s",
+        m->integer_steps ? "; single tokens are multiplied as 8-bit integers (--precision exact: floats)" : "");
     return tensors ? table_tensors(b, f, err) : LATH_OK;
 }
 

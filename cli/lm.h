@@ -33,6 +33,8 @@ lath_status lm_encode(lm_job *j, const buf *text, lath_error *err);
 lath_status lm_take_ids(lm_job *j, const char *list, lath_error *err);
 /* The PROMPT, or --ids. */
 lath_status lm_prompt(lm_job *j, lath_error *err);
+/* For a session of ctx tokens: as the command line says; Ctrl-C stops what it computes. */
+lath_session_options lm_session_options(const options *o, int64_t ctx);
 /* The PROMPT as a message, behind --system, through the model's chat template. */
 lath_status lm_chat_prompt(lm_job *j, lath_error *err);
 /* A session for --ctx tokens, else for all of the prompt. LATH_ERR_KV_FULL: it has more than the model's window. */

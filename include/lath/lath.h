@@ -98,7 +98,8 @@ typedef struct lath_model_options {
     }
 
 /* Opens a Hugging Face / sentence-transformers model directory: config.json, model.safetensors, tokenizer.json or vocab.txt, and modules.json
- * with the modules it names where it is there. Everything is checked against the configuration; nothing is guessed.
+ * with the modules it names where it is there; or a GGUF file (any part of a split one): docs/formats/gguf.md. Everything is
+ * checked against the configuration; nothing is guessed.
  * LATH_ERR_NOT_FOUND: no such directory or a file of it is missing. LATH_ERR_FORMAT: malformed, cut, wrong shapes, missing tensors (count and
  * first names in the message, all of them in the log). LATH_ERR_UNSUPPORTED: an architecture, activation, module or position type that lath does
  * not have, named. */
@@ -124,7 +125,7 @@ typedef struct lath_model_info {
     const char *architecture; /* "bert" */
     const char *path;
     const char *activation; /* as config.json names it */
-    const char *weights;    /* dtype of most weight bytes: "F32", "F16", "BF16" */
+    const char *weights;    /* dtype of most weight bytes: "F32", "BF16", "Q4_K" */
     int32_t n_layers, n_heads, vocab_size;
     int64_t d_model, d_ff;
     int32_t max_tokens; /* the window: min(position table, max_seq_length, rope_table_max_seq_len), specials included */
@@ -149,6 +150,18 @@ typedef struct lath_model_info {
     int32_t n_labels;             /* of a cross-encoder; else 0 */
     const char *score_activation; /* of a cross-encoder, as the model declares it, or NULL */
     int32_t declares_pooling;     /* 1: the model's files say how vectors are pooled; 0: `pooling` is a default */
+    /* Numbers that every token is multiplied with in the layers (tables that are looked up and the output head are not among them), and their bytes
+     * in the files; the same of the output head, where there is one. */
+    uint64_t layer_weights, layer_bytes, head_weights, head_bytes;
+    /* of a mixture of experts; else 0: experts of a layer, those that a token goes through, hidden features of one */
+    int32_t n_experts, n_top_experts;
+    int64_t d_expert;
+    int32_t integer_steps; /* 1: a single token is multiplied with weights in blocks as 8-bit integers */
+    /* of a language model: the Jinja template of its files, or NULL; [n_end_ids] the tokens that end a text */
+    const char *chat_template;
+    const int32_t *end_ids;
+    int32_t n_end_ids;
+    int32_t n_dtypes; /* dtypes of the tensors in use */
 } lath_model_info;
 /* LATH_ERR_USAGE when info->struct_size is not one that this library knows. */
 LATH_API lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, lath_error *err);
@@ -168,6 +181,14 @@ typedef struct lath_tensor_info {
 } lath_tensor_info;
 /* Tensor i of 0 .. n_tensors - 1 in file order. LATH_ERR_USAGE when out of range. */
 LATH_API lath_status lath_model_get_tensor(const lath_model *model, int32_t i, lath_tensor_info *out, lath_error *err);
+typedef struct lath_dtype_info {
+    const char *dtype; /* as lath_tensor_info.dtype: "F32", "Q4_K" */
+    int32_t n_tensors;
+    uint64_t n_params, bytes;
+} lath_dtype_info;
+/* Dtype i of 0 .. n_dtypes - 1 of the tensors in use, the one of most bytes first. LATH_ERR_USAGE when out of range. */
+LATH_API lath_status lath_model_get_dtype(const lath_model *model, int32_t i, lath_dtype_info *out, lath_error *err);
+
 /* Prompt i of 0 .. n_prompts - 1 (config_sentence_transformers.json). */
 LATH_API lath_status lath_model_get_prompt(const lath_model *model, int32_t i, const char **name, const char **text,
                                            lath_error *err);
@@ -344,6 +365,41 @@ LATH_API lath_status lath_logits_top(const lath_runtime *rt, const float *logits
 /* The logprob of one of n tokens. Errors as lath_logits_top, and LATH_ERR_INPUT: no such id. Any thread. */
 LATH_API lath_status lath_logits_logprob(const lath_runtime *rt, const float *logits, size_t n, int32_t id,
                                          double *logprob, lath_error *err);
+
+/* --------------------------------------------------------------------------------------------------- texts of a certain form */
+
+/* What a text must be like: a JSON schema, or rules as text (docs/grammar.md has the syntax, and what of JSON Schema is enforced). Immutable, shared
+ * between threads. Every text that comes to its end under a grammar fits it; of a schema some values that would fit never come (white space, long
+ * numbers, properties in another order). */
+typedef struct lath_grammar lath_grammar;
+
+typedef enum lath_grammar_kind { LATH_GRAMMAR_TEXT = 0, LATH_GRAMMAR_JSON_SCHEMA = 1 } lath_grammar_kind;
+
+/* name leads messages (a file name). LATH_ERR_INPUT: malformed, or no text can fit. LATH_ERR_UNSUPPORTED: a keyword or construct that cannot be enforced,
+ * named with its place. LATH_ERR_LIMIT. The text is not needed afterwards. */
+LATH_API lath_status lath_grammar_open(lath_runtime *rt, lath_grammar_kind kind, const char *name, lath_text text,
+                                       lath_grammar **out, lath_error *err);
+LATH_API void lath_grammar_close(lath_grammar *grammar); /* NULL is allowed */
+
+/* Which tokens may come next while a text is made, for those who choose tokens themselves. One thread at a time uses it; grammar and tokenizer
+ * must outlive it. */
+typedef struct lath_matcher lath_matcher;
+
+/* end_ids: [n_end_ids] tokens that end a text; they may come where the text is complete and nowhere else. n_logits: the ids that masks
+ * are about. LATH_ERR_UNSUPPORTED: a tokenizer whose tokens stand for different texts in different places. */
+LATH_API lath_status lath_matcher_create(const lath_grammar *grammar, const lath_tokenizer *tok, const int32_t *end_ids,
+                                         size_t n_end_ids, int32_t n_logits, lath_matcher **out, lath_error *err);
+LATH_API void lath_matcher_destroy(lath_matcher *m); /* NULL is allowed */
+/* *mask: [(n_logits + 31) / 32], id may come when bit id % 32 of word id / 32 is set; borrowed until the next call. All 0: the text is complete,
+ * nothing may follow, and there is no end token. LATH_ERR_INPUT: the text is not complete, and the vocabulary has no token for what must come.
+ * LATH_ERR_LIMIT: a text can be read in too many ways at once. */
+LATH_API lath_status lath_matcher_mask(lath_matcher *m, const uint32_t **mask, lath_error *err);
+/* The token comes next. LATH_ERR_INPUT: it may not, and nothing has changed. */
+LATH_API lath_status lath_matcher_accept(lath_matcher *m, int32_t id, lath_error *err);
+LATH_API int32_t lath_matcher_complete(const lath_matcher *m); /* 1: the text so far fits */
+LATH_API int32_t lath_matcher_ended(const lath_matcher *m);    /* 1: an end token came, or nothing may follow */
+/* As new. */
+LATH_API lath_status lath_matcher_reset(lath_matcher *m, lath_error *err);
 
 /* --------------------------------------------------------------------------------------------------------------- embedding */
 
@@ -533,14 +589,21 @@ LATH_API void lath_rerank_order(const lath_rerank_result *results, size_t n, siz
  * LATH_PRECISION_EXACT). How a prefill is cut into batches, and the number of threads, change no bit. */
 typedef struct lath_session lath_session;
 
+/* How keys and values are kept. AUTO: as F16 where the model's weights have fewer bits than f32 and the model is opened with LATH_PRECISION_AUTO, else F32. */
+typedef enum lath_kv { LATH_KV_AUTO = 0, LATH_KV_F32 = 1, LATH_KV_F16 = 2 } lath_kv;
+
 typedef struct lath_session_options {
     size_t struct_size;
     int32_t
         ctx; /* tokens that it may hold; 0: 4096 or the model's window if that is less. LATH_ERR_USAGE over the window */
+    lath_kv kv;
+    lath_progress_fn
+        progress; /* NULL, or called every 50 ms or so while more than one token is added, with how many tokens are held and will be */
+    void *progress_ctx;
 } lath_session_options;
-#define LATH_SESSION_OPTIONS_INIT       \
-    {                                   \
-        sizeof(lath_session_options), 0 \
+#define LATH_SESSION_OPTIONS_INIT                                 \
+    {                                                             \
+        sizeof(lath_session_options), 0, LATH_KV_AUTO, NULL, NULL \
     }
 
 /* What a session of these options takes, without making one. */
@@ -613,10 +676,12 @@ typedef struct lath_generate_options {
     int32_t n_logprobs; /* 0: none; K: with each token the K most probable ones and its own logprob */
     int32_t
         new_text; /* 1: the text stands alone, as an answer in a conversation; 0: it goes on from the prompt, its first space is kept */
+    const lath_grammar *
+        grammar; /* not NULL: what the text must be like; it ends when it is complete and nothing may follow, and only then at an end token */
 } lath_generate_options;
-#define LATH_GENERATE_OPTIONS_INIT                                         \
-    {                                                                      \
-        sizeof(lath_generate_options), -1, NULL, NULL, 0, NULL, 0, 0, 0, 0 \
+#define LATH_GENERATE_OPTIONS_INIT                                               \
+    {                                                                            \
+        sizeof(lath_generate_options), -1, NULL, NULL, 0, NULL, 0, 0, 0, 0, NULL \
     }
 
 /* A step of generation. Pointers are borrowed during the call. */

@@ -381,6 +381,30 @@ lath_status arch_each_tensor(const arch_model *m, const arch_source *src, arch_t
     return LATH_OK;
 }
 
+static bool is_table(const arch_weight_row *r)
+{
+    return r->rows == ARCH_VOCAB || r->rows == ARCH_POSITIONS || r->rows == ARCH_TYPES || r->rows == ARCH_TASKS ||
+           r->rows == ARCH_BUCKETS;
+}
+
+void arch_count_weights(const arch_model *m, uint64_t *n, uint64_t *bytes)
+{
+    const arch_desc *d = m->desc;
+    *n = *bytes = 0;
+    for (size_t i = 0; i < d->n_rows; i++) {
+        const arch_weight_row *r = &d->rows[i];
+        if (r->kind != ARCH_MATRIX || r->head || is_table(r)) continue;
+        for (int32_t l = 0; l < (per_layer(r) ? m->dims.n_layers : 1); l++) {
+            const void *at = place_of(m, r, l);
+            const weight *w = r->experts ? *(weight *const *)at : at;
+            if (!w || !w->t) continue;
+            const uint64_t times = r->experts ? (uint64_t)m->dims.n_top_experts : 1;
+            *n += times * (uint64_t)(w->rows * w->cols);
+            *bytes += times * dtype_bytes(w->t->type, w->rows * w->cols);
+        }
+    }
+}
+
 lath_status arch_bind_linear(const arch_source *src, const char *w_name, const char *bias_name, int64_t rows,
                              int64_t cols, nn_linear_w *out, lath_error *err)
 {

@@ -26,6 +26,8 @@ struct lath_runtime {
 struct lath_tokenizer {
     const lath_runtime *rt;
     tok *tok;
+    /* The vocabulary by the bytes of its tokens (grammar.h), made when a grammar first asks for it. */
+    _Atomic(struct token_trie *) trie;
 };
 
 /* What sentence-transformers puts behind the encoder, in the order of modules.json (st_files.c reads it). */

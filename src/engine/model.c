@@ -3,10 +3,12 @@
  * model.c: opening a model: a directory or a GGUF file. Order: modules.json (where is the encoder, what comes behind it), config.json (which
  * architecture), weights, inference_config.json, tokenizer; in a GGUF file all is one, and there are no modules. Everything is checked against everything else before the model is handed out.
  */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "engine/engine.h"
+#include "engine/grammar.h"
 
 static lath_status open_weights(lath_model *m, const char *dir, const lath_model_options *opts, arch_source *src,
                                 lath_error *err)
@@ -198,6 +200,7 @@ lath_status lath_model_open(lath_runtime *rt, const char *path, const lath_model
 void lath_model_close(lath_model *model)
 {
     if (!model) return;
+    token_trie_destroy(atomic_load(&model->tokenizer.trie));
     tok_close(model->tokenizer.tok);
     for (int32_t i = 0; i < model->n_sources; i++) weights_close(model->sources[i]);
     pthread_mutex_destroy(&model->listing);

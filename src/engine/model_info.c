@@ -6,10 +6,13 @@
 #include "base/hash.h"
 #include "engine/engine.h"
 
-/* Sizes, and the dtype of most bytes of the tensors in use. */
-static void count_tensors(const lath_model *m, lath_model_info *info)
+/* By dtype: what the tensors in use are, beside `info` (which may be NULL) about all. */
+static void count_tensors(const lath_model *m, lath_dtype_info by_dtype[DTYPE_COUNT], lath_model_info *info)
 {
-    uint64_t bytes[DTYPE_COUNT] = {0};
+    lath_model_info unwanted = {0};
+    if (!info) info = &unwanted;
+    memset(by_dtype, 0, DTYPE_COUNT * sizeof(*by_dtype));
+    for (int t = 0; t < DTYPE_COUNT; t++) by_dtype[t].dtype = dtype_name((dtype)t);
     for (int32_t f = 0; f < m->n_sources; f++) {
         const weights *w = m->sources[f];
         info->file_bytes += weights_file_bytes(w);
@@ -23,14 +26,41 @@ static void count_tensors(const lath_model *m, lath_model_info *info)
                 continue;
             }
             info->n_params += (uint64_t)t->count;
-            bytes[t->type] += t->bytes;
+            by_dtype[t->type].n_tensors++;
+            by_dtype[t->type].n_params += (uint64_t)t->count;
+            by_dtype[t->type].bytes += t->bytes;
+            if (info && m->integer && m->arch.desc->window && t->rank > 1 &&
+                kern_xq_bytes(t->type, DTYPE_MAX_BLOCK) > 0)
+                info->integer_steps = 1;
         }
     }
-    dtype most = DTYPE_F32;
+}
+
+/* The dtype of most bytes among those in use that `seen` does not have; NULL: there is none left. */
+static lath_dtype_info *next_dtype(lath_dtype_info by_dtype[DTYPE_COUNT], bool seen[DTYPE_COUNT])
+{
+    lath_dtype_info *most = NULL;
     for (int t = 0; t < DTYPE_COUNT; t++) {
-        if (bytes[t] > bytes[most]) most = (dtype)t;
+        if (!seen[t] && by_dtype[t].n_tensors > 0 && (!most || by_dtype[t].bytes > most->bytes)) most = &by_dtype[t];
     }
-    info->weights = dtype_name(most);
+    if (most) seen[most - by_dtype] = true;
+    return most;
+}
+
+lath_status lath_model_get_dtype(const lath_model *model, int32_t i, lath_dtype_info *out, lath_error *err)
+{
+    lath_dtype_info by_dtype[DTYPE_COUNT];
+    bool seen[DTYPE_COUNT] = {false};
+    err_clear(err);
+    if (!model || !out) return err_set(err, LATH_ERR_USAGE, "lath_model_get_dtype: an argument is missing");
+    pthread_mutex_lock(&((lath_model *)model)->listing);
+    count_tensors(model, by_dtype, NULL);
+    pthread_mutex_unlock(&((lath_model *)model)->listing);
+    const lath_dtype_info *d = i < 0 ? NULL : next_dtype(by_dtype, seen);
+    for (int32_t k = 0; d && k < i; k++) d = next_dtype(by_dtype, seen);
+    if (!d) return err_set(err, LATH_ERR_USAGE, "dtype %d: the model has less", i);
+    *out = *d;
+    return LATH_OK;
 }
 
 lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, lath_error *err)
@@ -67,10 +97,24 @@ lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, 
         .class_name = model->class_name,
         .n_labels = model->labels.n,
         .score_activation = model->kind == MODEL_CROSS_ENCODER ? model->st.activation_fn : NULL,
+        .n_experts = d->n_experts,
+        .n_top_experts = d->n_top_experts,
+        .d_expert = d->d_expert,
+        .chat_template = model_chat_template(model),
     };
+    info->end_ids = model_end_ids(model, &info->n_end_ids);
+    arch_count_weights(&model->arch, &info->layer_weights, &info->layer_bytes);
+    const weight *head = model->arch.lm_head.w;
+    if (head) info->head_weights = (uint64_t)(head->rows * head->cols);
+    if (head) info->head_bytes = dtype_bytes(head->t->type, head->rows * head->cols);
     pthread_mutex_lock(&((lath_model *)model)->listing);
-    count_tensors(model, info);
+    lath_dtype_info by_dtype[DTYPE_COUNT];
+    bool seen[DTYPE_COUNT] = {false};
+    count_tensors(model, by_dtype, info);
     pthread_mutex_unlock(&((lath_model *)model)->listing);
+    info->weights = dtype_name(DTYPE_F32);
+    for (const lath_dtype_info *one; (one = next_dtype(by_dtype, seen)); info->n_dtypes++)
+        if (info->n_dtypes == 0) info->weights = one->dtype;
     return model_fingerprint(model, info->fingerprint, err);
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * tokenizer.c: the public tokenizer on top of tok/. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "engine/engine.h"
+#include "engine/grammar.h"
 #include "store/gguf_split.h"
 
 static lath_status open_gguf(const lath_allocator *alloc, const char *path, tok **out, lath_error *err)
@@ -33,6 +35,7 @@ lath_status lath_tokenizer_open(lath_runtime *rt, const char *path, lath_tokeniz
 void lath_tokenizer_close(lath_tokenizer *t)
 {
     if (!t) return;
+    token_trie_destroy(atomic_load(&t->trie));
     tok_close(t->tok);
     alloc_release(&t->rt->alloc, t, sizeof(*t));
 }

@@ -60,11 +60,14 @@ typedef struct tok_arrays {
 /* name leads messages. LATH_ERR_FORMAT; LATH_ERR_UNSUPPORTED: a kind or pre that is not known, named. */
 lath_status tok_open_arrays(const lath_allocator *alloc, const char *name, const tok_arrays *a, tok **out,
                             lath_error *err);
-/* The way back (tok_gguf_out.c): the arrays of dir's tokenizer.json and tokenizer_config.json, for a model of n_ids rows (0: as many as there are
- * tokens). Everything is of `mem`. What only a GGUF file's reader does otherwise is said in the log. LATH_ERR_UNSUPPORTED: such a file cannot say it,
+/* The way back (tok_gguf_out.c): the arrays of dir's tokenizer.json, SentencePiece file or vocab.json and merges.txt, with tokenizer_config.json, for a
+ * model of n_ids rows (0: as many as there are tokens). Everything is of `mem`. What only a GGUF file's reader does otherwise is said in the log. LATH_ERR_UNSUPPORTED: such a file cannot say it,
  * named. */
 lath_status tok_arrays_read(arena *mem, const char *dir, int64_t n_ids, const log_sink *log, tok_arrays *out,
                             lath_error *err);
+/* tokenizer.json from memory (tests, fuzzing); `name` leads messages. */
+lath_status tok_arrays_parse(arena *mem, const char *name, const char *json, size_t n, int64_t n_ids,
+                             const log_sink *log, tok_arrays *out, lath_error *err);
 /* Puts a Lowercase step before the normalizer, as sentence-transformers does for do_lower_case. Before the tokenizer
  * is shared. */
 lath_status tok_prepend_lowercase(tok *t, lath_error *err);
@@ -149,6 +152,17 @@ void tok_parts_release(const tok *t, tok_parts *p);
 
 /* Appends the text of ids as the decoder of the file gives it. */
 lath_status tok_decode(const tok *t, const int32_t *ids, size_t n, bool skip_special, buf *out, lath_error *err);
+
+/* The bytes that every token puts into a text, for tokenizers whose decoder puts the bytes of tokens one behind the other (byte-level BPE, SentencePiece
+ * with byte tokens): what those bytes are together, as UTF-8, is the text, but for spaces that go at its beginning. Borrowed from t. LATH_ERR_UNSUPPORTED: the
+ * decoder is of another kind. Any thread. */
+typedef struct tok_bytes {
+    const char *bytes;
+    const uint32_t *at;   /* [n + 1] token id is bytes[at[id] .. at[id + 1]) */
+    const uint8_t *plain; /* [n] 0: there is no such token, or it is special and stands for no text */
+    size_t n;
+} tok_bytes;
+lath_status tok_get_bytes(const tok *t, tok_bytes *out, lath_error *err);
 
 /* The same while ids arrive (tok_stream.c): appends the text that is certain, whole characters. The tokenizer must
  * outlive it. LATH_ERR_INPUT: an id is no token, and none was added; after another error only destroy is of use. */

@@ -22,6 +22,7 @@ typedef struct table {
     buf bytes;
     uint32_t *at;   /* [n_ids + 1] */
     uint8_t *flags; /* [n_ids] */
+    uint8_t *plain; /* [n_ids] neither IS_NONE nor IS_SPECIAL */
     size_t n_ids;
     size_t longest; /* bytes of a token */
 } table;
@@ -87,6 +88,7 @@ static void release(const lath_allocator *alloc, table *b)
     buf_deinit(&b->bytes);
     alloc_release(alloc, b->at, (b->n_ids + 1) * sizeof(*b->at));
     alloc_release(alloc, b->flags, b->n_ids);
+    alloc_release(alloc, b->plain, b->n_ids);
     alloc_release(alloc, b, sizeof(*b));
 }
 
@@ -101,7 +103,7 @@ size_t tok_decode_table_bytes(const tok *t)
 {
     if (!t->decode_table) return 0;
     const table *b = atomic_load(&t->decode_table->table);
-    size_t n = b ? sizeof(*b) + b->bytes.cap + (b->n_ids + 1) * sizeof(*b->at) + b->n_ids : 0;
+    size_t n = b ? sizeof(*b) + b->bytes.cap + (b->n_ids + 1) * sizeof(*b->at) + 2 * b->n_ids : 0;
     return sizeof(*t->decode_table) + n;
 }
 
@@ -147,6 +149,7 @@ static lath_status fill(const tok *t, table *b, lath_error *err)
         st = add_id(t, b, &scratch, (int32_t)id, err);
         arena_reset(&scratch);
         if (b->bytes.len - b->at[id] > b->longest) b->longest = b->bytes.len - b->at[id];
+        b->plain[id] = !(b->flags[id] & (IS_NONE | IS_SPECIAL));
     }
     b->at[b->n_ids] = (uint32_t)b->bytes.len;
     arena_deinit(&scratch);
@@ -162,8 +165,9 @@ static table *make(const tok *t)
     buf_init(&b->bytes, t->alloc, BYTES_MOST);
     b->at = alloc_array(t->alloc, b->n_ids + 1, sizeof(*b->at));
     b->flags = alloc_array(t->alloc, b->n_ids, 1);
+    b->plain = alloc_array(t->alloc, b->n_ids, 1);
     lath_error ignored;
-    if (!b->at || !b->flags || fill(t, b, &ignored) != LATH_OK) {
+    if (!b->at || !b->flags || !b->plain || fill(t, b, &ignored) != LATH_OK) {
         release(t->alloc, b);
         return NULL;
     }
@@ -271,5 +275,17 @@ lath_status tok_decode_table_run(const tok *t, const int32_t *ids, size_t n, boo
     while (strip < x->strip && begin + strip < out->len && out->data[begin + strip] == ' ') strip++;
     if (strip) memmove(out->data + begin, out->data + begin + strip, out->len - begin - strip);
     out->len -= strip;
+    return LATH_OK;
+}
+
+lath_status tok_get_bytes(const tok *t, tok_bytes *out, lath_error *err)
+{
+    if (!t->decode_table)
+        return err_set(err, LATH_ERR_UNSUPPORTED,
+                       "what a token of this tokenizer stands for depends on its neighbours: no grammar can be kept");
+    const table *b = atomic_load_explicit(&t->decode_table->table, memory_order_acquire);
+    if (!b) b = make(t);
+    if (!b) return err_nomem(err, 0);
+    *out = (tok_bytes){b->bytes.data, b->at, b->plain, b->n_ids};
     return LATH_OK;
 }

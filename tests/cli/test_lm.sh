@@ -180,6 +180,24 @@ for c in predict logits perplexity; do
     run $c -f "$TEXT" $a; fails_with 2 'model'
     run $c -m "$LLAMA" -f "$TEXT" $a --field x; fails_with 2 'not an option'
 done
+# info of a language model
+run info -m "$LLAMA"; exit_is 0; err_empty
+out_has '^attention  *4 heads of keys and values, 6 features$'; out_has '^output head  *a matrix of its own, 9.7 kB$'
+out_has '^context  *512 of 512 tokens: '; out_has '^a token  *384 B of keys and values$'; out_has '^conversation  *no chat template; a text ends at 2 "</s>"$'
+run info -m "$LLAMA" --ctx 100 --json; exit_is 0
+out_has '"kv_heads":4,"head_dim":6,"output_head":{"tied":false,"bytes":9696},"session":{"ctx":100,"most":512,"kv_bytes":43008,'
+out_has '"token_bytes":384,"far_token_bytes":384,"window_layers":0,"sliding_window":0},"chat_template":false,"end_ids":\[2\],"step_activations":"f32"'
+out_has '"dtypes":{"F32":{"tensors":21,'
+run info -m "$G/decoder/mistral_window" --json --kv f32; exit_is 0; out_has '"token_bytes":128,"far_token_bytes":0,'
+run info -m "$G/decoder/mistral_window" --json; exit_is 0; out_has '"token_bytes":64,"far_token_bytes":0,"window_layers":2,"sliding_window":9}'
+run info -m "$G/decoder/mistral_window"; exit_is 0; out_has 'beyond the sliding window 0 B$'; out_has '; 2 layers see 9 tokens$'
+run info -m "$G/decoder/llama3_scaling_tied"; exit_is 0; out_has '^output head  *the embeddings (tied)'
+run info -m "$G/decoder/qwen3_moe"; exit_is 0; out_has '^experts  *7 a layer, width 11, a token goes through 3$'
+run info -m "$G/decoder/qwen3_moe" --json; exit_is 0; out_has '"experts":7,"experts_per_token":3,"d_expert":11,'
+run info -m "$LLAMA" --ctx 513; fails_with 2 'ctx: 513'
+run info -m "$MODEL" --ctx 5; fails_with 4 'no language model'
+run info -m "$MODEL" --json; exit_is 0; out_lacks 'session'
+
 "$LATH" predict -m "$LLAMA" --all-positions -f "$TEXT" --json 2>"$T/err" | head -c 10 >/dev/null
 check "a closed pipe is no crash" [ -z "$(grep -v 'cannot write' "$T/err")" ]
 finish

@@ -15,7 +15,7 @@
 
 enum { ORACLE_TABLES = KERN_ISA_COUNT + 1 };
 
-/* The tables that this machine can run, one per ISA that has an overlay of its own, and AVX-512 in plain C; returns how many. */
+/* The tables that this machine can run, one per ISA that has an overlay of its own, and AVX-512 emulated; returns how many. */
 static inline int oracle_tables(kern_table out[ORACLE_TABLES])
 {
     int n = 0;

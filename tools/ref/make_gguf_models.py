@@ -33,7 +33,7 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 
 import make_decoder_goldens as decoders  # noqa: E402
 import tiny_tokenizers as tiny  # noqa: E402
-from decoder_cases import LLAMA3, VOCAB, Case, decoder, gemma3, granite, llama, longrope, phi3, smollm3  # noqa: E402
+from decoder_cases import LLAMA3, VOCAB, Case, decoder, gemma3, granite, llama, longrope, phi3, qwen3_moe, smollm3  # noqa: E402
 from st_goldens import Random  # noqa: E402
 
 ARCHS = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
@@ -66,6 +66,9 @@ BLOCKS = [
     Blocks(Case("types_of_256", llama(num_hidden_layers=1, rope_theta=500.0, **LARGE)),
            {"token_embd": T.Q6_K, "output": T.Q8_0, "attn_q": T.Q4_K, "attn_k": T.Q5_K, "attn_v": T.Q6_K, "attn_output": T.Q3_K,
             "ffn_gate": T.Q2_K, "ffn_up": T.IQ4_XS, "ffn_down": T.Q4_K}),
+    Blocks(Case("qwen3_moe_blocks", qwen3_moe(num_hidden_layers=1, moe_intermediate_size=32, num_experts=5, num_experts_per_tok=2, **SMALL)),
+           {"token_embd": T.Q8_0, "output": T.Q8_0, "attn_q": T.Q4_0, "attn_k": T.Q8_0, "attn_v": T.Q5_0, "attn_output": T.Q5_1,
+            "ffn_gate_exps": T.Q4_0, "ffn_up_exps": T.Q5_0, "ffn_down_exps": T.Q8_0}),
     Blocks(Case("gemma3_tied_blocks", gemma3(num_hidden_layers=2, sliding_window_pattern=2, query_pre_attn_scalar=16,
                                              rope_theta=5e4, rope_local_base_freq=1e4,
                                              **(SMALL | {"num_attention_heads": 2, "num_key_value_heads": 1}))),
@@ -114,6 +117,18 @@ def to_directory(config: dict, name: str, value: np.ndarray) -> np.ndarray:
     """Back again, for matrices of blocks."""
     heads = heads_of(config, name)
     return unpermute(value, heads) if heads else value
+
+
+def split_experts(weights: dict) -> dict:
+    """Back again."""
+    out = {}
+    for name, value in weights.items():
+        if value.ndim != 3:
+            out[name] = value
+            continue
+        base, leaf = name.split(".experts.")
+        out |= {f"{base}.experts.{i}.{leaf}": part.contiguous() for i, part in enumerate(value)}
+    return out
 
 
 def joined_experts(weights: dict) -> dict:
@@ -312,13 +327,13 @@ def with_blocks(b: Blocks, out: Path) -> None:
         (at / "tokenizer.json").write_text(tok.to_str() + "\n", encoding="utf-8")
         refcommon.write_json(at / "tokenizer_config.json", tok_config)
         refcommon.write_json(at / "config.json", b.case.file_config())
-        weights = decoders.random_weights(b.case, at, rand)
+        weights = joined_experts(decoders.file_weights(decoders.random_weights(b.case, at, rand)))
         for name, value in weights.items():
-            if b.types and value.ndim == 2 and "embed" not in name:  # the rules are for rows of about 20
-                value = weights[name] = value * math.sqrt(20 / value.shape[1])
+            if b.types and value.ndim > 1 and "embed" not in name:  # the rules are for rows of about 20
+                value = weights[name] = value * math.sqrt(20 / value.shape[-1])
             own = file_name(names, name)
             part = own.removesuffix(".weight").split(".")[-1]
-            kind = b.types.get(part, T.F32) if value.ndim == 2 else T.F32
+            kind = b.types.get(part, T.F32) if value.ndim > 1 else T.F32
             x = to_file(config, name, value.numpy())
             if kind in SCALES:
                 raw = random_blocks(kind, x.shape, float(x.std()), rng)
@@ -327,7 +342,7 @@ def with_blocks(b: Blocks, out: Path) -> None:
             tensors[own] = raw, kind
             if kind != T.F32:
                 weights[name] = torch.from_numpy(to_directory(config, name, quants.dequantize(raw, kind)).copy())
-        save_file({n: v.contiguous() for n, v in weights.items()}, at / "model.safetensors", metadata={"format": "pt"})
+        save_file({n: v.contiguous() for n, v in split_experts(weights).items()}, at / "model.safetensors", metadata={"format": "pt"})
         prompts = [torch.from_numpy(rand.rng.integers(0, VOCAB, n)) for n in decoders.LENGTHS]
         expected: dict[str, torch.Tensor] = {}
         for i, ids in enumerate(prompts):

@@ -180,4 +180,5 @@ def main():
             print(f"{name}: closest call {close:.1e}", file=sys.stderr)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -17,15 +17,8 @@
  * cluster that lies in one half of the panel computes eight lanes only. */
 #include <math.h>
 
-#include "kern/avx2/kern_avx2.h"
-#include "kern/avx2/kern_avx2_math.h"
+#include "kern/avx2/kern_avx2_attention.h"
 #include "kern/avx2/kern_avx2_tile.h"
-
-typedef struct cluster {
-    int32_t lane0, lane1;     /* its lanes */
-    int32_t key0, key1;       /* keys that any of them sees */
-    int32_t common0, common1; /* keys that all of them see; none where common0 >= common1 */
-} cluster;
 
 /* -1 in the lanes lane0 <= i < lane1 of eight, i counted from `first`. */
 VEC_INLINE __m256i lane_mask(int32_t first, int32_t lane0, int32_t lane1)
@@ -33,13 +26,6 @@ VEC_INLINE __m256i lane_mask(int32_t first, int32_t lane0, int32_t lane1)
     const __m256i i = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(first));
     return _mm256_andnot_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32(lane0), i),
                                _mm256_cmpgt_epi32(_mm256_set1_epi32(lane1), i));
-}
-
-/* Key j's element of row 0 in the panels at `base`. */
-VEC_INLINE const unsigned char *key_at(const kern_attention_args *a, const float *base, int32_t j)
-{
-    const int32_t p = a->ring ? j / KERN_LANES % a->ring : j / KERN_LANES;
-    return (const unsigned char *)(base + (int64_t)p * a->kv_stride + j % KERN_LANES);
 }
 
 /* Keys and values lie in the caches. */
@@ -132,17 +118,21 @@ static int next_piece(int64_t n, int most)
     return (int)((n + pieces - 1) / pieces);
 }
 
-static void cluster_scores(const kern_attention_args *a, const cluster *c)
+static void cluster_scores(const kern_attention_args *a, const attention_tiles *tiles, const cluster *c)
 {
     const bool wide = last_half(c) - first_half(c) == 2;
-    const int shift = first_half(c) * 8, most = wide ? SCORE_ROWS16 : SCORE_ROWS8;
-    const score_function *of = wide ? score16_of : score8_of;
+    const int shift = first_half(c) * 8, most = wide ? tiles->score_rows : SCORE_ROWS8;
     for (int32_t j = c->key0; j < c->key1;) {
         int32_t left = KERN_LANES - j % KERN_LANES;
         if (left > c->key1 - j) left = c->key1 - j;
         for (int rows; left > 0; left -= rows, j += rows) {
             rows = next_piece(left, most);
-            of[rows](key_at(a, a->k, j), a->q + shift, a->head_dim, a->scratch + (j - c->key0) * KERN_LANES + shift);
+            const unsigned char *k = key_at(a, a->k, j);
+            float *weight = a->scratch + (j - c->key0) * KERN_LANES + shift;
+            if (wide)
+                tiles->scores(rows, k, a->q, a->head_dim, weight);
+            else
+                score8_of[rows](k, a->q + shift, a->head_dim, weight);
         }
     }
 }
@@ -217,17 +207,20 @@ static __m256 softmax_half(const kern_attention_args *a, const cluster *c, int h
     return _mm256_div_ps(_mm256_set1_ps(1.0f), sum);
 }
 
-static void cluster_values(const kern_attention_args *a, const cluster *c, const __m256 *inverse)
+static void cluster_values(const kern_attention_args *a, const attention_tiles *tiles, const cluster *c,
+                           const __m256 *inverse)
 {
-    _Alignas(64) float part[KERN_AVX2_NARROW_ROWS * KERN_LANES];
+    _Alignas(64) float part[ATTENTION_MAX_ROWS * KERN_LANES];
     const int half0 = first_half(c), half1 = last_half(c);
     const bool wide = half1 - half0 == 2, whole = c->lane0 == 0 && c->lane1 == a->lanes;
-    const value_function *of = wide ? value16_of : value8_of;
-    const int most = wide ? KERN_AVX2_ROWS : KERN_AVX2_NARROW_ROWS;
+    const int most = wide ? tiles->value_rows : KERN_AVX2_NARROW_ROWS;
     for (int64_t f = 0, rows; f < a->head_dim; f += rows) {
         float *out = a->out + f * KERN_LANES;
         rows = next_piece(a->head_dim - f, most);
-        of[rows](a, c, f, half0, inverse, whole ? out : part);
+        if (wide)
+            tiles->values((int)rows, a, c, f, inverse, whole ? out : part);
+        else
+            value8_of[rows](a, c, f, half0, inverse, whole ? out : part);
         for (int h = half0; h < half1 && !whole; h++) {
             const __m256i mask = lane_mask(h * 8, c->lane0, c->lane1);
             for (int64_t at = h * 8; at < rows * KERN_LANES; at += KERN_LANES)
@@ -254,7 +247,7 @@ static cluster next_cluster(const kern_attention_args *a, int32_t lane)
     return c;
 }
 
-void kern_avx2_attention(const kern_attention_args *a)
+void kern_avx2_attention_by(const kern_attention_args *a, const attention_tiles *tiles)
 {
     for (int32_t lane = 0; lane < a->lanes;) {
         if (a->begin[lane] >= a->end[lane]) {
@@ -263,17 +256,33 @@ void kern_avx2_attention(const kern_attention_args *a)
         }
         const cluster c = next_cluster(a, lane);
         __m256 inverse[2];
-        cluster_scores(a, &c);
+        cluster_scores(a, tiles, &c);
         for (int h = first_half(&c); h < last_half(&c); h++) {
             if (a->bias) add_bias(a, &c, h);
             if (a->softcap != 0) cap_scores(a, &c, h);
             inverse[h] = softmax_half(a, &c, h);
         }
-        cluster_values(a, &c, inverse);
+        cluster_values(a, tiles, &c, inverse);
         lane = c.lane1;
     }
     for (int32_t lane = 0; lane < a->lanes; lane++) {
         if (a->begin[lane] < a->end[lane]) continue;
         for (int64_t f = 0; f < a->head_dim; f++) a->out[f * KERN_LANES + lane] = 0.0f;
     }
+}
+
+static void scores16(int rows, const unsigned char *k, const float *q, int64_t head_dim, float *weight)
+{
+    score16_of[rows](k, q, head_dim, weight);
+}
+
+static void values16(int rows, const kern_attention_args *a, const cluster *c, int64_t f, const __m256 *inverse,
+                     float *to)
+{
+    value16_of[rows](a, c, f, 0, inverse, to);
+}
+
+void kern_avx2_attention(const kern_attention_args *a)
+{
+    kern_avx2_attention_by(a, &(attention_tiles){SCORE_ROWS16, KERN_AVX2_ROWS, scores16, values16});
 }

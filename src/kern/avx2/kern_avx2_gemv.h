@@ -13,9 +13,11 @@
 
 typedef void (*gemv_dot)(const unsigned char *w, int64_t gap, int64_t k, const void *x, float *sums);
 
-/* gemv by a dot of a->type; NULL: blocks with float activations, which are decoded. */
+/* gemv by a dot of a->type. */
 void kern_avx2_gemv_by(const kern_gemv_args *a, gemv_dot dot);
 
+/* The products of blocks with float activations. */
+gemv_dot kern_avx2_dot_blocks(dtype type);
 /* The integer products with quantised activations; NULL: the type has none. */
 gemv_dot kern_avx2_dot_32(dtype type);
 gemv_dot kern_avx2_dot_256(dtype type);
@@ -56,6 +58,26 @@ VEC_INLINE uint16_t gemv_u16(const unsigned char *p)
     return u;
 }
 
+/* The binary16 at w, w + gap, w + 2 gap, w + 3 gap. */
+VEC_INLINE __m128 gemv_scales_half(const unsigned char *w, int64_t gap)
+{
+    __m128i h = _mm_cvtsi32_si128(gemv_u16(w));
+    h = _mm_insert_epi16(h, gemv_u16(w + gap), 1);
+    h = _mm_insert_epi16(h, gemv_u16(w + 2 * gap), 2);
+    h = _mm_insert_epi16(h, gemv_u16(w + 3 * gap), 3);
+    return _mm_cvtph_ps(h);
+}
+
+/* MXFP4's scales there: 2^(e - 128), subnormal for e < 2. */
+VEC_INLINE __m128 gemv_scales_e8m0(const unsigned char *w, int64_t gap)
+{
+    const uint32_t all = w[0] | (uint32_t)w[gap] << 8 | (uint32_t)w[2 * gap] << 16 | (uint32_t)w[3 * gap] << 24;
+    const __m128i e = _mm_cvtepu8_epi32(_mm_cvtsi32_si128((int)all));
+    const __m128i normal = _mm_slli_epi32(_mm_sub_epi32(e, _mm_set1_epi32(1)), 23);
+    const __m128i tiny = _mm_sllv_epi32(_mm_set1_epi32(0x00200000), e);
+    return _mm_castsi128_ps(_mm_blendv_epi8(normal, tiny, _mm_cmpgt_epi32(_mm_set1_epi32(2), e)));
+}
+
 /* The halves of 16 bytes: low ones in numbers 0..15, high ones in 16..31. */
 VEC_INLINE __m256i gemv_nibbles(const unsigned char *p)
 {
@@ -74,21 +96,25 @@ VEC_INLINE __m256i gemv_fifths(const unsigned char *p)
     return _mm256_and_si256(_mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit), _mm256_set1_epi8(16));
 }
 
-/* Scales (low eight bytes) and minima of the parts of Q4_K and Q5_K. */
-VEC_INLINE __m128i gemv_scales_minima(const unsigned char *p)
+/* Scales (low eight bytes) and minima of the parts of Q4_K and Q5_K; b: the block. In vectors throughout: gcc makes worse ones of scalar code. */
+VEC_INLINE __m128i gemv_scales_minima(const unsigned char *b)
 {
-    const uint32_t a = gemv_u32(p), b = gemv_u32(p + 4), c = gemv_u32(p + 8);
-    const uint64_t scales = (a & 0x3f3f3f3fu) | (uint64_t)((c & 0x0f0f0f0fu) | (a >> 2 & 0x30303030u)) << 32;
-    const uint64_t minima = (b & 0x3f3f3f3fu) | (uint64_t)((c >> 4 & 0x0f0f0f0fu) | (b >> 2 & 0x30303030u)) << 32;
-    return _mm_set_epi64x((long long)minima, (long long)scales);
+    const __m128i v = _mm_loadu_si128((const __m128i *)b); /* d dmin, then three int32 of scales */
+    const __m128i low = _mm_shuffle_epi32(v, 0xed),
+                  at = _mm_setr_epi8(-1, -1, -1, -1, 4, 5, 6, 7, -1, -1, -1, -1, 8, 9, 10, 11);
+    const __m128i mask = _mm_setr_epi32(0x3f3f3f3f, 0x0f0f0f0f, 0x3f3f3f3f, 0x0f0f0f0f);
+    const __m128i six = _mm_and_si128(_mm_srlv_epi32(low, _mm_setr_epi32(0, 0, 0, 4)), mask);
+    const __m128i top = _mm_and_si128(_mm_srli_epi16(_mm_shuffle_epi8(v, at), 2), _mm_set1_epi8(48));
+    return _mm_or_si128(six, top);
 }
 
-/* The sixteen signed scales of Q3_K. */
-VEC_INLINE __m128i gemv_scales_q3(const unsigned char *p)
+/* The sixteen signed scales of Q3_K; b: the block. (Vectors are slower here.) */
+VEC_INLINE __m128i gemv_scales_q3(const unsigned char *b)
 {
-    const uint32_t a = gemv_u32(p), b = gemv_u32(p + 4), c = gemv_u32(p + 8), low = 0x0f0f0f0fu, high = 0x30303030u;
-    const uint64_t first = ((a & low) | (c << 4 & high)) | (uint64_t)((b & low) | (c << 2 & high)) << 32;
-    const uint64_t second = ((a >> 4 & low) | (c & high)) | (uint64_t)((b >> 4 & low) | (c >> 2 & high)) << 32;
+    const uint32_t s0 = gemv_u32(b + 96), s1 = gemv_u32(b + 100), s2 = gemv_u32(b + 104), low = 0x0f0f0f0fu,
+                   high = 0x30303030u;
+    const uint64_t first = ((s0 & low) | (s2 << 4 & high)) | (uint64_t)((s1 & low) | (s2 << 2 & high)) << 32;
+    const uint64_t second = ((s0 >> 4 & low) | (s2 & high)) | (uint64_t)((s1 >> 4 & low) | (s2 >> 2 & high)) << 32;
     return _mm_sub_epi8(_mm_set_epi64x((long long)second, (long long)first), _mm_set1_epi8(32));
 }
 

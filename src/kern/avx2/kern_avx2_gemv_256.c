@@ -61,7 +61,7 @@ VEC_INLINE __m256 block_q45(const bool five, const unsigned char *b, const x_blo
 {
     const __m256i m15 = _mm256_set1_epi8(15), m16 = _mm256_set1_epi8(16);
     const unsigned char *qs = b + (five ? 48 : 16);
-    const __m128i sm = gemv_scales_minima(b + 4);
+    const __m128i sm = gemv_scales_minima(b);
     const __m256i scales = _mm256_broadcastq_epi64(sm);
     const __m128i minima =
         _mm_madd_epi16(_mm_cvtepu8_epi16(_mm_unpackhi_epi64(sm, sm)), _mm_load_si128((const __m128i *)x->sum32));
@@ -128,7 +128,7 @@ VEC_INLINE __m256 block_q6(const unsigned char *b, const x_block *x, __m256 f)
 VEC_INLINE __m256 block_q3(const unsigned char *b, const x_block *x, __m256 f)
 {
     const __m256i m4 = _mm256_set1_epi8(4), high = gemv_load(b);
-    const __m256i scales = _mm256_cvtepi8_epi16(gemv_scales_q3(b + 96));
+    const __m256i scales = _mm256_cvtepi8_epi16(gemv_scales_q3(b));
     __m256i acc = _mm256_setzero_si256();
 #pragma GCC unroll 8
     for (int part = 0; part < 8; part++) {

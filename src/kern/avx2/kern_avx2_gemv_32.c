@@ -10,25 +10,6 @@
 #include "kern/avx2/kern_avx2_gemv.h"
 #include "kern/kern_xq.h"
 
-/* The scales of the blocks at w, w + gap...: halves. */
-VEC_INLINE __m128 scales_half(const unsigned char *w, int64_t gap)
-{
-    __m128i h = _mm_cvtsi32_si128(gemv_u16(w));
-    h = _mm_insert_epi16(h, gemv_u16(w + gap), 1);
-    h = _mm_insert_epi16(h, gemv_u16(w + 2 * gap), 2);
-    h = _mm_insert_epi16(h, gemv_u16(w + 3 * gap), 3);
-    return _mm_cvtph_ps(h);
-}
-
-/* Those of MXFP4: 2^(e - 128), subnormal for e < 2. */
-VEC_INLINE __m128 scales_e8m0(const unsigned char *w, int64_t gap)
-{
-    const __m128i e = _mm_setr_epi32(w[0], w[gap], w[2 * gap], w[3 * gap]);
-    const __m128i normal = _mm_slli_epi32(_mm_sub_epi32(e, _mm_set1_epi32(1)), 23);
-    const __m128i tiny = _mm_sllv_epi32(_mm_set1_epi32(0x00200000), e);
-    return _mm_castsi128_ps(_mm_blendv_epi8(normal, tiny, _mm_cmpgt_epi32(_mm_set1_epi32(2), e)));
-}
-
 /* Eight sums of four products each of the block's codes, as dot32 wants them, with q. */
 VEC_INLINE __m256i block_sums(const dtype type, const unsigned char *w, __m256i q)
 {
@@ -69,10 +50,10 @@ VEC_INLINE void dot32(const dtype type, const int64_t bytes, const unsigned char
     for (int64_t b = 0; b < k / 32; b++, w += bytes) {
         const __m256i q = _mm256_load_si256((const __m256i *)(xq + 32 * b));
         const __m128 dx = _mm_broadcast_ss(d + b);
-        const __m128 s = _mm_mul_ps(type == DTYPE_MXFP4 ? scales_e8m0(w, gap) : scales_half(w, gap), dx);
+        const __m128 s = _mm_mul_ps(type == DTYPE_MXFP4 ? gemv_scales_e8m0(w, gap) : gemv_scales_half(w, gap), dx);
         const __m256 ss = _mm256_insertf128_ps(_mm256_castps128_ps256(s), s, 1);
         gemv_ask(w, gap);
-        if (minimum) c = _mm_fmadd_ps(_mm_mul_ps(scales_half(w + 2, gap), dx), _mm_broadcast_ss(sum + b), c);
+        if (minimum) c = _mm_fmadd_ps(_mm_mul_ps(gemv_scales_half(w + 2, gap), dx), _mm_broadcast_ss(sum + b), c);
         if (code_offset(type) > 0.0f) c = _mm_fmadd_ps(s, _mm_broadcast_ss(sum + b), c);
         f0 = _mm256_fmadd_ps(_mm256_permute_ps(ss, 0x00), _mm256_cvtepi32_ps(block_sums(type, w, q)), f0);
         f1 = _mm256_fmadd_ps(_mm256_permute_ps(ss, 0x55), _mm256_cvtepi32_ps(block_sums(type, w + gap, q)), f1);

@@ -18,5 +18,6 @@ void kern_emulated512_overlay(kern_table *t);
 
 void KERN_AVX512(linear)(const kern_linear_args *a);
 void KERN_AVX512(gemv)(const kern_gemv_args *a);
+void KERN_AVX512(attention)(const kern_attention_args *a);
 
 #endif

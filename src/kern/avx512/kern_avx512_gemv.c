@@ -14,26 +14,6 @@
 
 /* ------------------------------------------------------------------------------------------------------- blocks of 32 */
 
-/* The binary16 at w, w + gap... */
-VEC512_INLINE __m128 scales_half(const unsigned char *w, int64_t gap)
-{
-    __m128i h = _mm_cvtsi32_si128(gemv_u16(w));
-    h = _mm_insert_epi16(h, gemv_u16(w + gap), 1);
-    h = _mm_insert_epi16(h, gemv_u16(w + 2 * gap), 2);
-    h = _mm_insert_epi16(h, gemv_u16(w + 3 * gap), 3);
-    return _mm_cvtph_ps(h);
-}
-
-/* MXFP4's 2^(e - 128), subnormal for e < 2. */
-VEC512_INLINE __m128 scales_e8m0(const unsigned char *w, int64_t gap)
-{
-    const uint32_t all = w[0] | (uint32_t)w[gap] << 8 | (uint32_t)w[2 * gap] << 16 | (uint32_t)w[3 * gap] << 24;
-    const __m128i e = _mm_cvtepu8_epi32(_mm_cvtsi32_si128((int)all));
-    const __m128i normal = _mm_slli_epi32(_mm_sub_epi32(e, _mm_set1_epi32(1)), 23);
-    const __m128i tiny = _mm_sllv_epi32(_mm_set1_epi32(0x00200000), e);
-    return _mm_castsi128_ps(_mm_blendv_epi8(normal, tiny, _mm_cmpgt_epi32(_mm_set1_epi32(2), e)));
-}
-
 /* The fifth bits of 16 codes of four rows. */
 VEC512_INLINE uint64_t fifths(const unsigned char *w, int64_t gap)
 {
@@ -109,9 +89,9 @@ VEC512_INLINE void dot32(const dtype type, const int64_t bytes, const unsigned c
     __m128 c = _mm_setzero_ps();
     for (int64_t b = 0; b < k / 32; b++, w += bytes) {
         const __m128 dx = _mm_broadcast_ss(d + b);
-        const __m128 s = _mm_mul_ps(type == DTYPE_MXFP4 ? scales_e8m0(w, gap) : scales_half(w, gap), dx);
+        const __m128 s = _mm_mul_ps(type == DTYPE_MXFP4 ? gemv_scales_e8m0(w, gap) : gemv_scales_half(w, gap), dx);
         if (b % (bytes > 32 ? 2 : 4) == 0) gemv_ask(w, gap);
-        if (minimum) c = _mm_fmadd_ps(_mm_mul_ps(scales_half(w + 2, gap), dx), _mm_broadcast_ss(sum + b), c);
+        if (minimum) c = _mm_fmadd_ps(_mm_mul_ps(gemv_scales_half(w + 2, gap), dx), _mm_broadcast_ss(sum + b), c);
         if (code_offset(type) > 0.0f) c = _mm_fmadd_ps(s, _mm_broadcast_ss(sum + b), c);
         f = vec512_fma(vec512_spread4(s), vec512_to_f32(rows_sums(type, w, gap, xq + 32 * b)), f);
     }
@@ -173,7 +153,7 @@ VEC512_INLINE row_sums block_q45(const bool five, const unsigned char *b, const 
 {
     const vec512_int m15 = vec512_set1_u8(15), m16 = vec512_set1_u8(16);
     const vec512_int c0 = vec512_bytes(b + (five ? 48 : 16)), c1 = vec512_bytes(b + (five ? 112 : 80));
-    const __m128i sm = gemv_scales_minima(b + 4);
+    const __m128i sm = gemv_scales_minima(b);
     const vec512_int scales = vec512_quarters_of(sm);
     vec512_int v0 = vec512_and(c0, m15), v1 = vec512_and(vec512_right(c0, 4), m15), acc = vec512_zero();
     vec512_int v2 = vec512_and(c1, m15), v3 = vec512_and(vec512_right(c1, 4), m15);
@@ -259,7 +239,7 @@ VEC512_INLINE vec512_int third_bits(vec512_int high, int i)
 
 VEC512_INLINE row_sums block_q3(const unsigned char *b, const x_block *x, row_sums s)
 {
-    const __m256i scales = _mm256_cvtepi8_epi16(gemv_scales_q3(b + 96));
+    const __m256i scales = _mm256_cvtepi8_epi16(gemv_scales_q3(b));
     const vec512_int high = vec512_halves(b, b);
     const vec512_int acc = weigh_parts(vec512_or(two_bits(b + 32, 0), third_bits(high, 0)),
                                        vec512_or(two_bits(b + 32, 2), third_bits(high, 2)),

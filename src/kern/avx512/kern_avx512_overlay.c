@@ -10,4 +10,5 @@ void KERN_AVX512(overlay)(kern_table *t)
     t->linear_scratch = (size_t)LINEAR_MAX_ROWS * KERN_AVX2_CHUNK;
     t->linear = KERN_AVX512(linear);
     t->gemv = KERN_AVX512(gemv);
+    t->attention = KERN_AVX512(attention);
 }

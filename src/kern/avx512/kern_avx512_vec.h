@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kern_avx512_vec.h: what the kernels of this ISA need of 512-bit vectors, vec512_*: intrinsics in the product, and plain C where
+ * kern_avx512_vec.h: what the kernels of this ISA need of 512-bit vectors, vec512_*: intrinsics in the product, and pairs of AVX2 vectors where
  * KERN_AVX512_EMULATED is defined, so that the tests run the same kernels on machines without it.
  */
 #ifndef LATH_KERN_AVX512_VEC_H
@@ -12,236 +12,166 @@
 
 #define VEC512_INLINE static inline __attribute__((always_inline))
 
+/* Floats: set1, load and store (64-byte aligned), fma (x y + z, rounded once), mul, pair (two halves), all (the first of four everywhere), spread4 (float i in the lanes of
+ * quarter i), quarter (four lanes).
+ * Integers: bytes (64, any alignment), quarters (16 bytes four times), halves (32 and 32 bytes), rows (16 bytes of four rows), words (an int16 for
+ * each quarter), low (zeros behind); right, right_each, left_each (shifts of words); less (a - b, int32); lookup (VPSHUFB); pick (word i is word
+ * at[i] of 16); add_where (n to the bytes whose bit is set);
+ * dot2: sums of two products of unsigned u and signed s, saturated to int16 (VPMADDUBSW);
+ * dot4: sum + sums of four such products, int32 (VPDPBUSD); weigh: sum + sums of two products of int16, int32 (VPDPWSSD). */
+
 #if defined(KERN_AVX512_EMULATED)
 
 typedef struct vec512_f32 {
-    float v[16];
+    __m256 a, b;
 } vec512_f32;
-
-VEC512_INLINE vec512_f32 vec512_set1(float f)
-{
-    vec512_f32 r;
-    for (int i = 0; i < 16; i++) r.v[i] = f;
-    return r;
-}
-
-VEC512_INLINE vec512_f32 vec512_load(const float *p)
-{
-    vec512_f32 r;
-    memcpy(r.v, p, sizeof(r.v));
-    return r;
-}
-
-VEC512_INLINE void vec512_store(float *p, vec512_f32 x) { memcpy(p, x.v, sizeof(x.v)); }
-
-/* a b + c, rounded once. */
-VEC512_INLINE vec512_f32 vec512_fma(vec512_f32 a, vec512_f32 b, vec512_f32 c)
-{
-    for (int i = 0; i < 16; i++) c.v[i] = __builtin_fmaf(a.v[i], b.v[i], c.v[i]);
-    return c;
-}
-
 /* 64 bytes: integers of any width. */
 typedef struct vec512_int {
-    uint8_t b[64];
+    __m256i a, b;
 } vec512_int;
 
-#define VEC512_LANES(type, v, name) \
-    type name[64 / sizeof(type)];   \
-    memcpy(name, (v).b, 64)
-
+VEC512_INLINE vec512_f32 vec512_set1(float f) { return (vec512_f32){_mm256_set1_ps(f), _mm256_set1_ps(f)}; }
+VEC512_INLINE vec512_f32 vec512_load(const float *p) { return (vec512_f32){_mm256_load_ps(p), _mm256_load_ps(p + 8)}; }
+VEC512_INLINE void vec512_store(float *p, vec512_f32 x) { _mm256_store_ps(p, x.a), _mm256_store_ps(p + 8, x.b); }
+VEC512_INLINE vec512_f32 vec512_fma(vec512_f32 x, vec512_f32 y, vec512_f32 z)
+{
+    return (vec512_f32){_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
+}
+VEC512_INLINE vec512_f32 vec512_mul(vec512_f32 x, vec512_f32 y)
+{
+    return (vec512_f32){_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)};
+}
+VEC512_INLINE vec512_f32 vec512_pair(__m256 a, __m256 b) { return (vec512_f32){a, b}; }
+VEC512_INLINE __m256i vec512_load_half(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
 VEC512_INLINE vec512_int vec512_bytes(const void *p)
 {
-    vec512_int r;
-    memcpy(r.b, p, 64);
-    return r;
+    return (vec512_int){vec512_load_half(p), vec512_load_half((const uint8_t *)p + 32)};
 }
-
-VEC512_INLINE vec512_int vec512_zero(void) { return (vec512_int){{0}}; }
-
+VEC512_INLINE vec512_int vec512_zero(void) { return (vec512_int){_mm256_setzero_si256(), _mm256_setzero_si256()}; }
 VEC512_INLINE vec512_int vec512_set1_u8(int x)
 {
-    vec512_int r;
-    memset(r.b, x, 64);
-    return r;
+    return (vec512_int){_mm256_set1_epi8((char)x), _mm256_set1_epi8((char)x)};
 }
-
-/* 16 or 32 bytes in every quarter or half. */
+VEC512_INLINE vec512_int vec512_quarters_of(__m128i v)
+{
+    return (vec512_int){_mm256_broadcastsi128_si256(v), _mm256_broadcastsi128_si256(v)};
+}
 VEC512_INLINE vec512_int vec512_quarters(const void *p)
 {
-    vec512_int r;
-    for (int i = 0; i < 4; i++) memcpy(r.b + 16 * i, p, 16);
-    return r;
+    return vec512_quarters_of(_mm_loadu_si128((const __m128i *)p));
 }
-
 VEC512_INLINE vec512_int vec512_halves(const void *p, const void *q)
 {
-    vec512_int r;
-    memcpy(r.b, p, 32), memcpy(r.b + 32, q, 32);
-    return r;
+    return (vec512_int){vec512_load_half(p), vec512_load_half(q)};
 }
-
-/* 16 bytes of four rows. */
 VEC512_INLINE vec512_int vec512_rows(const unsigned char *p, int64_t gap)
 {
-    vec512_int r;
-    for (int i = 0; i < 4; i++) memcpy(r.b + 16 * i, p + i * gap, 16);
-    return r;
+    const __m128i r0 = _mm_loadu_si128((const __m128i *)p), r1 = _mm_loadu_si128((const __m128i *)(p + gap));
+    const __m128i r2 = _mm_loadu_si128((const __m128i *)(p + 2 * gap)),
+                  r3 = _mm_loadu_si128((const __m128i *)(p + 3 * gap));
+    return (vec512_int){_mm256_set_m128i(r1, r0), _mm256_set_m128i(r3, r2)};
 }
-
-VEC512_INLINE vec512_int vec512_and(vec512_int a, vec512_int b)
+VEC512_INLINE vec512_int vec512_words(int q0, int q1, int q2, int q3)
 {
-    for (int i = 0; i < 64; i++) a.b[i] &= b.b[i];
-    return a;
+    return (vec512_int){_mm256_set_m128i(_mm_set1_epi16((short)q1), _mm_set1_epi16((short)q0)),
+                        _mm256_set_m128i(_mm_set1_epi16((short)q3), _mm_set1_epi16((short)q2))};
 }
-
-VEC512_INLINE vec512_int vec512_or(vec512_int a, vec512_int b)
+VEC512_INLINE vec512_int vec512_and(vec512_int x, vec512_int y)
 {
-    for (int i = 0; i < 64; i++) a.b[i] |= b.b[i];
-    return a;
+    return (vec512_int){_mm256_and_si256(x.a, y.a), _mm256_and_si256(x.b, y.b)};
 }
-
-VEC512_INLINE vec512_int vec512_xor(vec512_int a, vec512_int b)
+VEC512_INLINE vec512_int vec512_or(vec512_int x, vec512_int y)
 {
-    for (int i = 0; i < 64; i++) a.b[i] ^= b.b[i];
-    return a;
+    return (vec512_int){_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)};
 }
-
-/* Words, shifted by a constant or each by its own. */
-VEC512_INLINE vec512_int vec512_right(vec512_int a, const int n)
+VEC512_INLINE vec512_int vec512_xor(vec512_int x, vec512_int y)
 {
-    VEC512_LANES(uint16_t, a, w);
-    for (int i = 0; i < 32; i++) w[i] = (uint16_t)(w[i] >> n);
-    return vec512_bytes(w);
+    return (vec512_int){_mm256_xor_si256(x.a, y.a), _mm256_xor_si256(x.b, y.b)};
 }
-
-VEC512_INLINE vec512_int vec512_left(vec512_int a, const int n)
+VEC512_INLINE vec512_int vec512_less(vec512_int x, vec512_int y)
 {
-    VEC512_LANES(uint16_t, a, w);
-    for (int i = 0; i < 32; i++) w[i] = (uint16_t)(w[i] << n);
-    return vec512_bytes(w);
+    return (vec512_int){_mm256_sub_epi32(x.a, y.a), _mm256_sub_epi32(x.b, y.b)};
 }
-
-VEC512_INLINE vec512_int vec512_right_each(vec512_int a, vec512_int n)
+VEC512_INLINE vec512_int vec512_right(vec512_int x, const int n)
 {
-    VEC512_LANES(uint16_t, a, w);
-    VEC512_LANES(uint16_t, n, c);
-    for (int i = 0; i < 32; i++) w[i] = (uint16_t)(w[i] >> c[i]);
-    return vec512_bytes(w);
+    return (vec512_int){_mm256_srli_epi16(x.a, n), _mm256_srli_epi16(x.b, n)};
 }
-
-VEC512_INLINE vec512_int vec512_left_each(vec512_int a, vec512_int n)
+/* Words each by its own count: AVX2 has it for int32 only. */
+VEC512_INLINE __m256i vec512_shift_half(__m256i v, __m256i n, const int left)
 {
-    VEC512_LANES(uint16_t, a, w);
-    VEC512_LANES(uint16_t, n, c);
-    for (int i = 0; i < 32; i++) w[i] = (uint16_t)(w[i] << c[i]);
-    return vec512_bytes(w);
+    const __m256i m = _mm256_set1_epi32(0xffff), n0 = _mm256_and_si256(n, m), n1 = _mm256_srli_epi32(n, 16);
+    const __m256i v0 = _mm256_and_si256(v, m), v1 = _mm256_srli_epi32(v, 16);
+    const __m256i r0 = left ? _mm256_sllv_epi32(v0, n0) : _mm256_srlv_epi32(v0, n0),
+                  r1 = left ? _mm256_sllv_epi32(v1, n1) : _mm256_srlv_epi32(v1, n1);
+    return _mm256_or_si256(_mm256_and_si256(r0, m), _mm256_slli_epi32(r1, 16));
 }
-
-/* acc + the sums of four products of unsigned u and signed s, in 16 int32 (VPDPBUSD). */
-VEC512_INLINE vec512_int vec512_dot4(vec512_int acc, vec512_int u, vec512_int s)
+VEC512_INLINE vec512_int vec512_right_each(vec512_int x, vec512_int n)
 {
-    VEC512_LANES(int32_t, acc, sum);
-    for (int i = 0; i < 64; i++) sum[i / 4] += u.b[i] * (int8_t)s.b[i];
-    return vec512_bytes(sum);
+    return (vec512_int){vec512_shift_half(x.a, n.a, 0), vec512_shift_half(x.b, n.b, 0)};
 }
-
-/* Sums of two such products, saturated to 32 int16 (VPMADDUBSW). */
+VEC512_INLINE vec512_int vec512_left_each(vec512_int x, vec512_int n)
+{
+    return (vec512_int){vec512_shift_half(x.a, n.a, 1), vec512_shift_half(x.b, n.b, 1)};
+}
 VEC512_INLINE vec512_int vec512_dot2(vec512_int u, vec512_int s)
 {
-    int16_t sum[32];
-    for (int i = 0; i < 32; i++) {
-        const int v = u.b[2 * i] * (int8_t)s.b[2 * i] + u.b[2 * i + 1] * (int8_t)s.b[2 * i + 1];
-        sum[i] = (int16_t)(v > 32767 ? 32767 : v < -32768 ? -32768 : v);
-    }
-    return vec512_bytes(sum);
+    return (vec512_int){_mm256_maddubs_epi16(u.a, s.a), _mm256_maddubs_epi16(u.b, s.b)};
 }
-
-/* acc + the sums of two products of int16, in 16 int32 (VPDPWSSD). */
-VEC512_INLINE vec512_int vec512_weigh(vec512_int acc, vec512_int a, vec512_int b)
+VEC512_INLINE vec512_int vec512_weigh(vec512_int sum, vec512_int x, vec512_int y)
 {
-    VEC512_LANES(int32_t, acc, sum);
-    VEC512_LANES(int16_t, a, v);
-    VEC512_LANES(int16_t, b, w);
-    for (int i = 0; i < 32; i++) sum[i / 2] += v[i] * w[i];
-    return vec512_bytes(sum);
+    return (vec512_int){_mm256_add_epi32(sum.a, _mm256_madd_epi16(x.a, y.a)),
+                        _mm256_add_epi32(sum.b, _mm256_madd_epi16(x.b, y.b))};
 }
-
-/* Byte i of every quarter becomes byte at[i] of the quarter, or 0 where at[i] is negative (VPSHUFB). */
+/* Even and odd bytes apart: sums of two products of words cannot overflow. */
+VEC512_INLINE __m256i vec512_dot4_half(__m256i sum, __m256i u, __m256i s)
+{
+    const __m256i m = _mm256_set1_epi16(0xff), even = _mm256_srai_epi16(_mm256_slli_epi16(s, 8), 8);
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_and_si256(u, m), even));
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_srli_epi16(u, 8), _mm256_srai_epi16(s, 8)));
+}
+VEC512_INLINE vec512_int vec512_dot4(vec512_int sum, vec512_int u, vec512_int s)
+{
+    return (vec512_int){vec512_dot4_half(sum.a, u.a, s.a), vec512_dot4_half(sum.b, u.b, s.b)};
+}
 VEC512_INLINE vec512_int vec512_lookup(vec512_int t, vec512_int at)
 {
-    vec512_int r;
-    for (int i = 0; i < 64; i++) r.b[i] = at.b[i] & 0x80 ? 0 : t.b[i / 16 * 16 + at.b[i] % 16];
-    return r;
+    return (vec512_int){_mm256_shuffle_epi8(t.a, at.a), _mm256_shuffle_epi8(t.b, at.b)};
 }
-
-/* Word i becomes word at[i] % 16 of the 16 in w. */
 VEC512_INLINE vec512_int vec512_pick(__m256i w, vec512_int at)
 {
     uint16_t from[16], to[32];
-    VEC512_LANES(uint16_t, at, index);
-    memcpy(from, &w, 32);
-    for (int i = 0; i < 32; i++) to[i] = from[index[i] % 16];
+    memcpy(from, &w, 32), memcpy(to, &at, 64);
+    for (int i = 0; i < 32; i++) to[i] = from[to[i] % 16];
     return vec512_bytes(to);
 }
-
-/* Words: those of each quarter are equal. */
-VEC512_INLINE vec512_int vec512_words(int q0, int q1, int q2, int q3)
+VEC512_INLINE vec512_int vec512_low(__m256i w) { return (vec512_int){w, _mm256_setzero_si256()}; }
+VEC512_INLINE vec512_int vec512_add_where(vec512_int x, uint64_t where, int n)
 {
-    uint16_t w[32];
-    for (int i = 0; i < 32; i++) w[i] = (uint16_t)(i < 8 ? q0 : i < 16 ? q1 : i < 24 ? q2 : q3);
-    return vec512_bytes(w);
-}
-
-VEC512_INLINE vec512_int vec512_quarters_of(__m128i v) { return vec512_quarters(&v); }
-
-/* a - b, int32. */
-VEC512_INLINE vec512_int vec512_less(vec512_int a, vec512_int b)
-{
-    VEC512_LANES(int32_t, a, v);
-    VEC512_LANES(int32_t, b, w);
-    for (int i = 0; i < 16; i++) v[i] -= w[i];
+    uint8_t v[64];
+    memcpy(v, &x, 64);
+    for (int i = 0; i < 64; i++) v[i] = (uint8_t)(v[i] + (where >> i & 1 ? n : 0));
     return vec512_bytes(v);
 }
-
-/* Zeros behind it. */
-VEC512_INLINE vec512_int vec512_low(__m256i w)
+VEC512_INLINE vec512_f32 vec512_to_f32(vec512_int x)
 {
-    vec512_int r = {{0}};
-    memcpy(r.b, &w, 32);
-    return r;
+    return (vec512_f32){_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)};
 }
-
-/* x is added to the bytes whose bit is set. */
-VEC512_INLINE vec512_int vec512_add_where(vec512_int a, uint64_t where, int x)
-{
-    for (int i = 0; i < 64; i++) a.b[i] = (uint8_t)(a.b[i] + (where >> i & 1 ? x : 0));
-    return a;
-}
-
-VEC512_INLINE vec512_f32 vec512_to_f32(vec512_int a)
-{
-    vec512_f32 r;
-    VEC512_LANES(int32_t, a, v);
-    for (int i = 0; i < 16; i++) r.v[i] = (float)v[i];
-    return r;
-}
-
-/* Float i in the lanes of quarter i. */
 VEC512_INLINE vec512_f32 vec512_spread4(__m128 s)
 {
-    vec512_f32 r;
-    float f[4];
-    memcpy(f, &s, 16);
-    for (int i = 0; i < 16; i++) r.v[i] = f[i / 4];
-    return r;
+    const __m256i at = _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1);
+    const __m256 v = _mm256_castps128_ps256(s);
+    return (vec512_f32){_mm256_permutevar8x32_ps(v, at),
+                        _mm256_permutevar8x32_ps(v, _mm256_add_epi32(at, _mm256_set1_epi32(2)))};
 }
-
-/* The first float everywhere. */
-VEC512_INLINE vec512_f32 vec512_all(__m128 s) { return vec512_set1(_mm_cvtss_f32(s)); }
-
-/* Quarter i of the lanes. */
-VEC512_INLINE __m128 vec512_quarter(vec512_f32 a, const int i) { return _mm_loadu_ps(a.v + 4 * i); }
+VEC512_INLINE vec512_f32 vec512_all(__m128 s)
+{
+    return (vec512_f32){_mm256_broadcastss_ps(s), _mm256_broadcastss_ps(s)};
+}
+VEC512_INLINE __m128 vec512_quarter(vec512_f32 x, const int i)
+{
+    const __m256 half = i < 2 ? x.a : x.b;
+    return i % 2 ? _mm256_extractf128_ps(half, 1) : _mm256_castps256_ps128(half);
+}
 
 #else
 
@@ -251,6 +181,9 @@ VEC512_INLINE vec512_f32 vec512_set1(float f) { return _mm512_set1_ps(f); }
 VEC512_INLINE vec512_f32 vec512_load(const float *p) { return _mm512_load_ps(p); } /* 64-byte aligned */
 VEC512_INLINE void vec512_store(float *p, vec512_f32 x) { _mm512_store_ps(p, x); }
 VEC512_INLINE vec512_f32 vec512_fma(vec512_f32 a, vec512_f32 b, vec512_f32 c) { return _mm512_fmadd_ps(a, b, c); }
+
+VEC512_INLINE vec512_f32 vec512_mul(vec512_f32 x, vec512_f32 y) { return _mm512_mul_ps(x, y); }
+VEC512_INLINE vec512_f32 vec512_pair(__m256 a, __m256 b) { return _mm512_insertf32x8(_mm512_castps256_ps512(a), b, 1); }
 
 typedef __m512i vec512_int;
 
@@ -278,7 +211,6 @@ VEC512_INLINE vec512_int vec512_and(vec512_int a, vec512_int b) { return _mm512_
 VEC512_INLINE vec512_int vec512_or(vec512_int a, vec512_int b) { return _mm512_or_si512(a, b); }
 VEC512_INLINE vec512_int vec512_xor(vec512_int a, vec512_int b) { return _mm512_xor_si512(a, b); }
 VEC512_INLINE vec512_int vec512_right(vec512_int a, const int n) { return _mm512_srli_epi16(a, (unsigned)n); }
-VEC512_INLINE vec512_int vec512_left(vec512_int a, const int n) { return _mm512_slli_epi16(a, (unsigned)n); }
 VEC512_INLINE vec512_int vec512_right_each(vec512_int a, vec512_int n) { return _mm512_srlv_epi16(a, n); }
 VEC512_INLINE vec512_int vec512_left_each(vec512_int a, vec512_int n) { return _mm512_sllv_epi16(a, n); }
 VEC512_INLINE vec512_int vec512_dot4(vec512_int acc, vec512_int u, vec512_int s)

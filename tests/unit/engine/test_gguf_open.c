@@ -123,6 +123,16 @@ static const struct {
     {{K("llama.rope.scaling.yarn_log_multiplier", GGUF_F32, 2)},
      LATH_ERR_UNSUPPORTED,
      "yarn_log_multiplier\": this value"},
+    {{TEXT("llama.rope.scaling.type", "longrope")}, LATH_ERR_FORMAT, "no tensor \"rope_factors_long.weight\""},
+    {{TEXT("llama.rope.scaling.type", "longrope"), TENSOR("rope_factors_long.weight", 0, 0, 1), .data = four},
+     LATH_ERR_FORMAT,
+     "no tensor \"rope_factors_short.weight\""},
+    {{TEXT("llama.rope.scaling.type", "yarn"), TENSOR("rope_freqs.weight", 0, 0, 1), .data = four},
+     LATH_ERR_UNSUPPORTED,
+     "beside the tensor"},
+    {{TEXT("llama.rope.scaling.type", "x"), TENSOR("rope_freqs.weight", 0, 0, 1), .data = four},
+     LATH_ERR_UNSUPPORTED,
+     "\"x\" is not supported"},
     {{TENSOR("rope_freqs.weight", 0, 0, 2), .data = four}, LATH_ERR_FORMAT, "want \"factors\", an array of 1 numbers"},
     {{TENSOR("rope_freqs.weight", 0, 0, 2), .data = zero},
      LATH_ERR_FORMAT,
@@ -236,6 +246,33 @@ static void test_opens(void **state)
         assert_string_equal(m->arch.lm_head.w->t->name, tied ? "token_embd.weight" : "output.weight");
         lath_model_close(m);
     }
+}
+
+/* Dtypes of what is used, the largest part first. */
+static void test_dtypes(void **state)
+{
+    (void)state;
+    static const uint8_t blocks[12 * 34] = {0};
+    lath_model *m;
+    lath_model_info info = {.struct_size = sizeof(info)};
+    lath_dtype_info d;
+    const gguf_change half = {.tensor = "output.weight", .type = 1, .rows = 8, .cols = 8, .data = blocks};
+    assert_ok(open_change(&half, &m), err);
+    assert_ok(lath_model_get_info(m, &info, &err), err);
+    assert_int_equal(info.n_dtypes, 2);
+    assert_string_equal(info.weights, "F32");
+    assert_ok(lath_model_get_dtype(m, 0, &d, &err), err);
+    assert_string_equal(d.dtype, "F32");
+    assert_int_equal(d.n_tensors, GGUF_MODEL_TENSORS - 1);
+    assert_int_equal(d.bytes, 4 * d.n_params);
+    assert_ok(lath_model_get_dtype(m, 1, &d, &err), err);
+    assert_string_equal(d.dtype, "F16");
+    assert_int_equal(d.n_tensors, 1);
+    assert_int_equal(d.bytes, 128);
+    assert_int_equal(lath_model_get_dtype(m, 2, &d, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_model_get_dtype(m, -1, &d, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_model_get_dtype(NULL, 0, &d, &err), LATH_ERR_USAGE);
+    lath_model_close(m);
 }
 
 /* A window makes it the family whose layers all slide. */
@@ -432,6 +469,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refused, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_cut, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_opens, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(test_dtypes, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_window, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_rows_and_tokens, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_pooling, make_dir, remove_dir),
