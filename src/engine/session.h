@@ -19,6 +19,7 @@ struct lath_session {
     bool has_logits;    /* those of the last token are there */
     stream whole, step; /* many tokens; one */
     kv_layer *kv;       /* [n_layers] */
+    bool half;          /* keys and values are kept as F16 */
     int32_t *ids;       /* [ctx] the tokens */
     batch b;            /* of up to chunk tokens */
     float *state, *last,
@@ -29,6 +30,10 @@ struct lath_session {
     size_t kv_bytes, work_bytes;
     const trace_sink *trace; /* NULL: nobody looks inside */
     lath_session_stats stats;
+    lath_progress_fn progress; /* may be NULL */
+    void *progress_ctx;
+    double asked;   /* when it was called last */
+    int32_t wanted; /* tokens that there will be behind the call that is going on */
 };
 
 /* Sees the logits [vocab] of token `at`. */
