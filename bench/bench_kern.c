@@ -16,10 +16,7 @@
 #include <time.h>
 
 #include "kern/kern.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "roofline.h"
 
 enum { RING_BYTES = 96 << 20, MAX_SLICES = 1001 };
 
@@ -31,71 +28,8 @@ static double cpu_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Keeps a result alive. */
-static volatile float sink;
-
-#if defined(__x86_64__)
-/* Ten independent chains of FMAs; flops done. */
-__attribute__((target("avx2,fma"))) static double peak_loop(void)
-{
-    const int64_t n = 16000;
-    const __m256 a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(0.001f);
-    __m256 r0 = a, r1 = a, r2 = a, r3 = a, r4 = a, r5 = a, r6 = a, r7 = a, r8 = a, r9 = a;
-    /* Ten values that the compiler cannot know to be equal: it would compute one chain. */
-    __asm__ volatile(""
-                     : "+x"(r0), "+x"(r1), "+x"(r2), "+x"(r3), "+x"(r4), "+x"(r5), "+x"(r6), "+x"(r7), "+x"(r8),
-                       "+x"(r9));
-    for (int64_t i = 0; i < n; i++) {
-        r0 = _mm256_fmadd_ps(r0, a, b), r1 = _mm256_fmadd_ps(r1, a, b), r2 = _mm256_fmadd_ps(r2, a, b),
-        r3 = _mm256_fmadd_ps(r3, a, b);
-        r4 = _mm256_fmadd_ps(r4, a, b), r5 = _mm256_fmadd_ps(r5, a, b), r6 = _mm256_fmadd_ps(r6, a, b),
-        r7 = _mm256_fmadd_ps(r7, a, b);
-        r8 = _mm256_fmadd_ps(r8, a, b), r9 = _mm256_fmadd_ps(r9, a, b);
-    }
-    const __m256 s = _mm256_add_ps(
-        _mm256_add_ps(_mm256_add_ps(r0, r1), _mm256_add_ps(r2, r3)),
-        _mm256_add_ps(_mm256_add_ps(r4, r5), _mm256_add_ps(_mm256_add_ps(r6, r7), _mm256_add_ps(r8, r9))));
-    sink = _mm256_cvtss_f32(s);
-    return 10.0 * 16.0 * (double)n;
-}
-
-/* The same of 512-bit FMAs. */
-__attribute__((target("avx512f"))) static double peak_loop_512(void)
-{
-    const int64_t n = 16000;
-    const __m512 a = _mm512_set1_ps(0.999f), b = _mm512_set1_ps(0.001f);
-    __m512 r0 = a, r1 = a, r2 = a, r3 = a, r4 = a, r5 = a, r6 = a, r7 = a, r8 = a, r9 = a;
-    __asm__ volatile(""
-                     : "+v"(r0), "+v"(r1), "+v"(r2), "+v"(r3), "+v"(r4), "+v"(r5), "+v"(r6), "+v"(r7), "+v"(r8),
-                       "+v"(r9));
-    for (int64_t i = 0; i < n; i++) {
-        r0 = _mm512_fmadd_ps(r0, a, b), r1 = _mm512_fmadd_ps(r1, a, b), r2 = _mm512_fmadd_ps(r2, a, b),
-        r3 = _mm512_fmadd_ps(r3, a, b);
-        r4 = _mm512_fmadd_ps(r4, a, b), r5 = _mm512_fmadd_ps(r5, a, b), r6 = _mm512_fmadd_ps(r6, a, b),
-        r7 = _mm512_fmadd_ps(r7, a, b);
-        r8 = _mm512_fmadd_ps(r8, a, b), r9 = _mm512_fmadd_ps(r9, a, b);
-    }
-    const __m512 s = _mm512_add_ps(
-        _mm512_add_ps(_mm512_add_ps(r0, r1), _mm512_add_ps(r2, r3)),
-        _mm512_add_ps(_mm512_add_ps(r4, r5), _mm512_add_ps(_mm512_add_ps(r6, r7), _mm512_add_ps(r8, r9))));
-    sink = _mm512_cvtss_f32(s);
-    return 10.0 * 32.0 * (double)n;
-}
-#else
-static double peak_loop(void)
-{
-    const int64_t n = 16000;
-    float r[64];
-    for (int j = 0; j < 64; j++) r[j] = 1.0f;
-    for (int64_t i = 0; i < n; i++)
-        for (int j = 0; j < 64; j++) r[j] = r[j] * 0.999f + 0.001f;
-    sink = r[0];
-    return 128.0 * (double)n;
-}
-#endif
-
 /* The peak loop of the kernels' ISA. */
-static double (*peak)(void) = peak_loop;
+static roofline_fma_fn peak;
 
 /* Flops a second over about `seconds`. */
 static double peak_slice(double seconds)
@@ -332,7 +266,7 @@ int main(int argc, char **argv)
     kern_table t;
     kern_table_init(&t, ceiling);
 #if defined(__x86_64__)
-    if (strcmp(t.isa, kern_isa_name(KERN_ISA_AVX512)) == 0) peak = peak_loop_512;
+    peak = roofline_fma_loop(t.isa);
 #endif
     printf("isa %s, one thread, FMA peak %.1f Gflop/s now, %d slices\n", t.isa, peak_slice(0.1) / 1e9, slices);
     if (!*only || strcmp(only, "linear") == 0) bench_linear(&t, slices, &encoder, DTYPE_F32, KERN_FN_NONE);
