@@ -187,7 +187,6 @@ static lath_status bench_generation(bench_job *j, lath_error *err)
     const double n = (double)j->prefill, steps = (double)j->decode;
     const double layer_kv = (double)plan->token_bytes / m->n_layers; /* of a token in one layer */
     bench_row prefill = {.name = "prefill", .tokens = n}, decode = {.name = "decode", .tokens = steps, .reads = true};
-    lath_session_options so = LATH_SESSION_OPTIONS_INIT;
     if (j->prefill > plan->most || j->decode >= plan->most)
         return err_set(err, LATH_ERR_USAGE, "--%s: %lld, the model's window is %d",
                        j->prefill > plan->most ? "prefill" : "decode",
@@ -197,8 +196,7 @@ static lath_status bench_generation(bench_job *j, lath_error *err)
     decode.work = steps * (double)(m->layer_bytes + m->head_bytes) +
                   layer_kv * (seen_by_all(plan, m->n_layers, steps + 1) - m->n_layers);
     TRY(make_ids(j, err));
-    so.ctx = (int32_t)j->n_ids;
-    TRY(lath_session_create(j->lm.s.model, &so, &j->lm.session, err));
+    TRY(lm_session(&j->lm, (int64_t)j->n_ids, err));
     if (j->prefill) TRY(measure(j, prefill_slice, &prefill, err));
     if (!j->decode) return LATH_OK;
     TRY(make_buffer(j, decode.work / steps, err));

@@ -15,6 +15,7 @@ typedef struct lm_job {
     lath_session_plan plan;
     lath_model_info info;
     lath_session *session;
+    progress *p;        /* shows how far a lm_feed is; NULL between */
     lath_tokens tokens; /* of the text */
     int32_t *given;     /* [n_given] ids that were given instead of a text */
     size_t n_given;     /* capacity of given */
@@ -31,7 +32,9 @@ lath_status lm_encode(lm_job *j, const buf *text, lath_error *err);
 lath_status lm_take_ids(lm_job *j, const char *list, lath_error *err);
 /* The PROMPT, or --ids. */
 lath_status lm_prompt(lm_job *j, lath_error *err);
-/* A session for --ctx tokens, else for all of the prompt. LATH_ERR_KV_FULL: it has more than the model's window. */
+/* A session for ctx tokens that looks at Ctrl-C while it computes. */
+lath_status lm_session(lm_job *j, int64_t ctx, lath_error *err);
+/* One for --ctx tokens, else for all of the prompt. LATH_ERR_KV_FULL: it has more than the model's window. */
 lath_status lm_begin(lm_job *j, lath_error *err);
 
 /* Sees the logits [info.vocab_size] behind token `at`. */

@@ -593,10 +593,14 @@ typedef struct lath_session_options {
     size_t struct_size;
     int32_t
         ctx; /* tokens that it may hold; 0: 4096 or the model's window if that is less. LATH_ERR_USAGE over the window */
+    /* NULL, or asked when a call begins and some 20 times a second while tokens are computed (what is done of the call's tokens, by batch): a result other than 0 ends the
+     * call with LATH_ERR_INTERRUPTED, and the session is as before, or empty where a sliding window was overwritten. On the caller's thread. */
+    lath_progress_fn progress;
+    void *progress_ctx;
 } lath_session_options;
-#define LATH_SESSION_OPTIONS_INIT       \
-    {                                   \
-        sizeof(lath_session_options), 0 \
+#define LATH_SESSION_OPTIONS_INIT                   \
+    {                                               \
+        sizeof(lath_session_options), 0, NULL, NULL \
     }
 
 /* What a session of these options takes, without making one. */

@@ -132,8 +132,11 @@ static lath_status begin_session(const lath_model *m, const lath_session_options
 {
     static const lath_session_options defaults = LATH_SESSION_OPTIONS_INIT;
     int32_t ctx = 0;
-    TRY(check_options(m, opts ? opts : &defaults, &ctx, err));
+    if (!opts) opts = &defaults;
+    TRY(check_options(m, opts, &ctx, err));
     *s = (lath_session){.model = m, .ctx = ctx, .chunk = ctx < CHUNK ? ctx : CHUNK};
+    s->progress = opts->progress;
+    s->progress_ctx = opts->progress_ctx;
     s->whole = (stream){.ops = m->rt->ops, .pool = m->rt->pool, .kern = &m->rt->kern};
     s->step = s->whole;
     s->step.ops = backend_cpu_rows();
@@ -303,6 +306,19 @@ static lath_status run_to(lath_session *s, stream *on, int32_t first, int32_t en
                    "the logits behind token %d are not finite: the model's weights are out of range", s->n - 1);
 }
 
+/* Between tasks, so that a prompt of minutes can be stopped. */
+static const double ASK_SECONDS = 0.05;
+
+static bool ask(void *ctx)
+{
+    lath_session *s = ctx;
+    const double now = clock_now();
+    if (now - s->asked < ASK_SECONDS) return false;
+    s->asked = now;
+    const int32_t done = s->n > s->begun ? s->n - s->begun : 0;
+    return s->progress(s->progress_ctx, (size_t)done, (size_t)s->wanted) != 0;
+}
+
 lath_status session_append(lath_session *s, const int32_t *ids, int32_t n, session_see see, void *ctx, lath_error *err)
 {
     if (n == 0) return LATH_OK;
@@ -318,7 +334,10 @@ lath_status session_append(lath_session *s, const int32_t *ids, int32_t n, sessi
     s->rotation = rotation;
     if (end > s->written) s->written = end; /* even where it fails in between */
     if (again) s->n = 0;
-    pool_enter(on->pool);
+    s->begun = before;
+    s->wanted = n;
+    s->asked = 0; /* at once, then now and again */
+    pool_enter_until(on->pool, s->progress ? ask : NULL, s);
     const lath_status st = run_to(s, on, before, end, see, ctx, err);
     pool_leave(on->pool);
     const double seconds = clock_now() - begin;

@@ -27,6 +27,10 @@ struct lath_session {
     int64_t last_row; /* of logits: the last token's */
     void *kv_block, *work_block;
     size_t kv_bytes, work_bytes;
+    lath_progress_fn progress; /* NULL: nobody asks to stop */
+    void *progress_ctx;
+    double asked;            /* when, last */
+    int32_t begun, wanted;   /* tokens held before the call, and those that it adds */
     const trace_sink *trace; /* NULL: nobody looks inside */
     lath_session_stats stats;
 };
