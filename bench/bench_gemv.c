@@ -30,7 +30,6 @@ typedef struct bench {
     bool reading, stop;
     pthread_barrier_t begin, end;
     double seconds[MAX_THREADS];
-    float *scratch[MAX_THREADS];
 } bench;
 
 typedef struct worker {
@@ -55,7 +54,6 @@ static void slice(bench *b, int id)
     kern_gemv_args a = b->a;
     const int64_t rows = a.n1;
     a.n0 = rows * id / b->threads, a.n1 = rows * (id + 1) / b->threads;
-    a.scratch = b->scratch[id];
     for (size_t i = 0; i < b->n_ring * (size_t)b->repeats; i++) {
         a.w = b->ring + i % b->n_ring * b->matrix;
         b->t.gemv(&a);
@@ -201,7 +199,6 @@ int main(int argc, char **argv)
     pthread_barrier_init(&b.end, NULL, (unsigned)b.threads + 1);
     for (int i = 0; i < b.threads; i++) {
         workers[i] = (worker){&b, i};
-        b.scratch[i] = memory((b.t.gemv_scratch + 16) * sizeof(float));
         if (pthread_create(&threads[i], NULL, run, &workers[i]) != 0) return 1;
     }
     printf("isa %s, %d threads, %d rounds\n", b.t.isa, b.threads, rounds);

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "lm.h"
 #include "output.h"
 #include "setup.h"
 
@@ -28,8 +29,7 @@ static lath_status gather(facts *f, const setup *s, lath_error *err)
                  .isa = lath_runtime_isa(s->rt),
                  .threads = lath_runtime_threads(s->rt)};
     TRY(lath_model_get_info(s->model, &f->m, err));
-    lath_session_options so = LATH_SESSION_OPTIONS_INIT;
-    so.ctx = (int32_t)s->o->ctx;
+    const lath_session_options so = lm_session_options(s->o, s->o->ctx);
     f->plan.struct_size = sizeof(f->plan);
     const lath_status st = lath_session_get_plan(s->model, &so, &f->plan, err);
     f->generates = st == LATH_OK;

@@ -22,7 +22,7 @@ static const struct {
     {GROUP_INFO, "What to show"},
     {GROUP_EMBED, "Embedding"},
     {GROUP_QUANTIZE, "What to write"},
-    {GROUP_GENERATE, "Generation"},
+    {GROUP_GENERATE | GROUP_COMPLETE, "Generation"},
     {GROUP_PREDICT | GROUP_LOGITS, "What to show"},
     {GROUP_BENCH, "What to measure"},
     {GROUP_CONTEXT | GROUP_PERPLEXITY, "Context"},

@@ -589,18 +589,21 @@ LATH_API void lath_rerank_order(const lath_rerank_result *results, size_t n, siz
  * LATH_PRECISION_EXACT). How a prefill is cut into batches, and the number of threads, change no bit. */
 typedef struct lath_session lath_session;
 
+/* How keys and values are kept. AUTO: as F16 where the model's weights have fewer bits than f32 and the model is opened with LATH_PRECISION_AUTO, else F32. */
+typedef enum lath_kv { LATH_KV_AUTO = 0, LATH_KV_F32 = 1, LATH_KV_F16 = 2 } lath_kv;
+
 typedef struct lath_session_options {
     size_t struct_size;
     int32_t
         ctx; /* tokens that it may hold; 0: 4096 or the model's window if that is less. LATH_ERR_USAGE over the window */
-    /* NULL, or asked when a call begins and some 20 times a second while tokens are computed (what is done of the call's tokens, by batch): a result other than 0 ends the
-     * call with LATH_ERR_INTERRUPTED, and the session is as before, or empty where a sliding window was overwritten. On the caller's thread. */
-    lath_progress_fn progress;
+    lath_kv kv;
+    lath_progress_fn
+        progress; /* NULL, or called at once and then every 50 ms or so while more than one token is added, with how many tokens are held and will be */
     void *progress_ctx;
 } lath_session_options;
-#define LATH_SESSION_OPTIONS_INIT                   \
-    {                                               \
-        sizeof(lath_session_options), 0, NULL, NULL \
+#define LATH_SESSION_OPTIONS_INIT                                 \
+    {                                                             \
+        sizeof(lath_session_options), 0, LATH_KV_AUTO, NULL, NULL \
     }
 
 /* What a session of these options takes, without making one. */
@@ -673,10 +676,12 @@ typedef struct lath_generate_options {
     int32_t n_logprobs; /* 0: none; K: with each token the K most probable ones and its own logprob */
     int32_t
         new_text; /* 1: the text stands alone, as an answer in a conversation; 0: it goes on from the prompt, its first space is kept */
+    const lath_grammar *
+        grammar; /* not NULL: what the text must be like; it ends when it is complete and nothing may follow, and only then at an end token */
 } lath_generate_options;
-#define LATH_GENERATE_OPTIONS_INIT                                         \
-    {                                                                      \
-        sizeof(lath_generate_options), -1, NULL, NULL, 0, NULL, 0, 0, 0, 0 \
+#define LATH_GENERATE_OPTIONS_INIT                                               \
+    {                                                                            \
+        sizeof(lath_generate_options), -1, NULL, NULL, 0, NULL, 0, 0, 0, 0, NULL \
     }
 
 /* A step of generation. Pointers are borrowed during the call. */

@@ -114,8 +114,8 @@ typedef struct arch_desc {
     /* How many positions a token of the layer sees, itself included; 0: all before it. NULL: a forward without f->kv. LATH_ERR_UNSUPPORTED: the
      * model looks ahead, too. */
     lath_status (*window)(const arch_model *m, int32_t layer, int64_t *out, lath_error *err);
-    /* Which of several rotations all of a sequence takes by its length: what was kept under another one has to be computed again. NULL: there is one. */
-    int32_t (*rotation)(const arch_model *m, int64_t length);
+    /* Keys that were turned while the sequence was `kept` tokens long are of no use where it is `length` long. NULL: they always are. */
+    bool (*stale)(const arch_model *m, int64_t kept, int64_t length);
 } arch_desc;
 
 /* What a language model makes of its last hidden state: logits = softcap(scale h W^T), softcap(x) = c tanh(x / c). */

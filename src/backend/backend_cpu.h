@@ -24,10 +24,10 @@ void cpu_rope_row(const op_rope_table *a, int64_t t, float *cosine, float *sine,
 
 static inline int64_t cpu_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/* Where panel 0 of a head's keys (or values, with `base` = kv->v) is; panels are head_dim * 16 floats apart. */
-static inline float *cpu_kv_head(const kv_layer *kv, float *base, int64_t head)
+/* Where panel 0 of a head's keys (or values, with `base` = kv->v) is; panels are head_dim * 16 numbers apart. */
+static inline void *cpu_kv_head(const kv_layer *kv, void *base, int64_t head)
 {
-    return base + head * kv->n_slots * kv->head_dim;
+    return (char *)base + (size_t)(head * kv->n_slots * kv->head_dim) * kv_size(kv);
 }
 
 /* kv_append for views whose tokens lie `lanes` to a panel: 16, or 1 where they are rows. */

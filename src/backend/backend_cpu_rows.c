@@ -38,11 +38,10 @@ static view rows_tokens(view x, int64_t first, int64_t n)
 
 static float *row_at(view x, int64_t t) { return x.data + t * x.stride; }
 
-/* Per worker: attention's keys, or what gemv wants; then once, for all: 8-bit activations. */
-static size_t worker_floats(const stream *s, const op_limits *most)
+/* Per worker: attention's keys; then once, for all: 8-bit activations. */
+static size_t worker_floats(const op_limits *most)
 {
     size_t n = kern_attention_row_floats(most->n_keys + LANES, most->head_dim);
-    if (n < s->kern->gemv_scratch) n = s->kern->gemv_scratch;
     return (n + 15) & ~(size_t)15;
 }
 
@@ -54,12 +53,12 @@ static size_t rows_scratch_floats(const stream *s, const op_limits *most)
         if (n > bytes) bytes = n;
     }
     const size_t xq = (bytes + 63) / 64 * 16 * BACKEND_ROWS_MOST, row = (size_t)row_floats(most->d);
-    return worker_floats(s, most) * (size_t)pool_size(s->pool) + (xq > row ? xq : row);
+    return worker_floats(most) * (size_t)pool_size(s->pool) + (xq > row ? xq : row);
 }
 
 static float *worker_scratch(const stream *s, int32_t worker)
 {
-    return s->scratch + worker_floats(s, &s->limits) * (size_t)worker;
+    return s->scratch + worker_floats(&s->limits) * (size_t)worker;
 }
 
 /* What is the leader's, behind that of the workers. */
@@ -121,8 +120,8 @@ static void gemv_task(void *ctx, int64_t task, int32_t worker)
         .n0 = n0,
         .n1 = n1,
         .fn = part->fn,
-        .scratch = worker_scratch(j->s, worker),
     };
+    (void)worker;
     j->s->kern->gemv(&k);
 }
 
@@ -324,6 +323,7 @@ static void attention_task(void *ctx, int64_t task, int32_t worker)
         .q_stride = hd,
         .k = cpu_kv_head(a->kv, a->kv->k, kv),
         .v = cpu_kv_head(a->kv, a->kv->v, kv),
+        .half = a->kv->half,
         .kv_stride = hd * LANES,
         .head_dim = hd,
         .ring = (int32_t)(a->kv->n_slots / LANES),

@@ -178,7 +178,8 @@ static lath_status f_max(render *r, value v, const args *a, value *out) { return
 static lath_status take_list(render *r, value_kind kind, value *v, size_t n, value *out)
 {
     value_list *l = render_bytes(r, sizeof(*l));
-    if (!l) return r->st;
+    if (!v) v = render_array(r, 0, sizeof(*v)); /* never NULL */
+    if (!l || !v) return r->st;
     *l = (value_list){.v = v, .n = n};
     *out = (value){.kind = kind, .u.list = l};
     return LATH_OK;

@@ -18,7 +18,8 @@ typedef struct generation {
     sampler sampler;
     stop stop;
     lath_decoder *decoder;
-    buf text; /* of one step */
+    lath_matcher *matcher; /* NULL: no grammar */
+    buf text;              /* of one step */
     lath_token_logprob *top;
     lath_generate_result r;
 } generation;
@@ -59,6 +60,8 @@ static lath_status open_parts(generation *g, lath_error *err)
     TRY(open_stop(g, err));
     TRY(sampler_init(&g->sampler, &m->rt->alloc, &m->rt->kern, n_vocab, g->o->sample, err));
     TRY(lath_decoder_create(&m->tokenizer, 1, &g->decoder, err));
+    if (g->o->grammar)
+        TRY(lath_matcher_create(g->o->grammar, &m->tokenizer, g->stop.ids, g->stop.n_ids, n_vocab, &g->matcher, err));
     if (g->o->n_logprobs == 0) return LATH_OK;
     const size_t bytes = (size_t)g->o->n_logprobs * sizeof(*g->top);
     g->top = alloc_bytes(&m->rt->alloc, bytes, _Alignof(lath_token_logprob));
@@ -70,6 +73,7 @@ static void close_parts(generation *g)
     const lath_allocator *alloc = &g->s->model->rt->alloc;
     alloc_release(alloc, g->top, (size_t)g->o->n_logprobs * sizeof(*g->top));
     lath_decoder_destroy(g->decoder);
+    lath_matcher_destroy(g->matcher);
     sampler_deinit(&g->sampler);
     stop_deinit(&g->stop);
     buf_deinit(&g->text);
@@ -131,9 +135,12 @@ static lath_status prime_decoder(generation *g, const int32_t *prompt, size_t n,
 static lath_status choose(generation *g, lath_generated *step, lath_error *err)
 {
     const float *logits;
+    const uint32_t *mask = NULL;
     lath_token_logprob chosen;
     TRY(lath_session_logits(g->s, &logits, err));
-    TRY(sampler_pick(&g->sampler, logits, NULL, &step->id, err));
+    if (g->matcher) TRY(lath_matcher_mask(g->matcher, &mask, err));
+    TRY(sampler_pick(&g->sampler, logits, mask, &step->id, err));
+    if (g->matcher) TRY(lath_matcher_accept(g->matcher, step->id, err));
     if (!g->top) return LATH_OK;
     chosen.id = step->id;
     TRY(sampler_top_logprobs(&g->sampler, logits, (size_t)g->o->n_logprobs, g->top, &chosen, err));
@@ -143,9 +150,16 @@ static lath_status choose(generation *g, lath_generated *step, lath_error *err)
     return LATH_OK;
 }
 
+/* A stop string came, or the grammar lets nothing follow. */
+static bool is_over(const generation *g)
+{
+    return g->stop.stopped >= 0 || (g->matcher && lath_matcher_ended(g->matcher));
+}
+
 static bool wants_more(const generation *g)
 {
-    return g->stop.stopped < 0 && (g->o->max_tokens < 0 || g->r.n_tokens < (size_t)g->o->max_tokens);
+    if (is_over(g)) return false;
+    return g->o->max_tokens < 0 || g->r.n_tokens < (size_t)g->o->max_tokens;
 }
 
 static lath_status run(generation *g, lath_error *err)
@@ -164,9 +178,9 @@ static lath_status run(generation *g, lath_error *err)
         sampler_accept(&g->sampler, &step.id, 1);
         TRY(add_text(g, step.id, err));
         g->r.n_tokens++;
-        if (g->stop.stopped >= 0) g->r.finish = LATH_FINISH_STOP;
         TRY(tell(g, &step, err));
     }
+    if (is_over(g)) g->r.finish = LATH_FINISH_STOP;
     return end_text(g, err);
 }
 

@@ -145,6 +145,7 @@ struct token_trie {
     size_t n_ids;
     uint32_t *at; /* [n_vocab + 1] bytes of a token in `bytes` */
     char *bytes;
+    size_t n_bytes;
     int32_t n_vocab;
 };
 
@@ -167,6 +168,8 @@ void grammar_match_destroy(grammar_match *m); /* NULL is allowed */
  * not complete: the vocabulary has no token for what must come. When the text is complete and nothing may follow, not
  * even an end token, *mask is all 0: generation is over. */
 lath_status grammar_match_mask(grammar_match *m, const uint32_t **mask, lath_error *err);
+/* It is there already. */
+bool grammar_match_has_mask(const grammar_match *m);
 /* LATH_ERR_INPUT: the token may not come; nothing has changed. */
 lath_status grammar_match_accept(grammar_match *m, int32_t id, lath_error *err);
 /* The text so far fits. */

@@ -114,6 +114,8 @@ lath_status grammar_match_mask(grammar_match *m, const uint32_t **mask, lath_err
     return LATH_OK;
 }
 
+bool grammar_match_has_mask(const grammar_match *m) { return m->run.states[m->state].mask >= 0; }
+
 /* ------------------------------------------------------------------------------------------------------------ progress */
 
 static lath_status step_through(grammar_match *m, int32_t id, uint32_t *state, lath_error *err)

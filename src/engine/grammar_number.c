@@ -76,6 +76,7 @@ static void add_whole(grammar_builder *b, parts *p, const char *before, int64_t 
             put_digits(to, n, y);
             p->v[p->n++] = GRAMMAR_SEQ_OF(b, grammar_text(b, before), between(b, x, y, n), behind);
         }
+        if (n == WHOLE_DIGITS) break;
         first = last + 1;
         last = last * 10 + 9;
     }

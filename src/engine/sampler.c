@@ -161,13 +161,6 @@ static void add_bias(sampler *s)
 #define BITS4(i) 1u << (i), 2u << (i), 4u << (i), 8u << (i)
 static const uint32_t bit[32] = {BITS4(0), BITS4(4), BITS4(8), BITS4(12), BITS4(16), BITS4(20), BITS4(24), BITS4(28)};
 
-/* Of 32 ids, those whose bit is not set are out. */
-static void mask_word(float *v, uint32_t word)
-{
-    if (word == UINT32_MAX) return;
-    for (int i = 0; i < 32; i++) v[i] = word & bit[i] ? v[i] : -INFINITY;
-}
-
 /* The largest of 64 values; *bad: there is a NaN. Lanes side by side, so that compilers use vectors. */
 static float block_largest(const float *v, uint32_t *bad)
 {
@@ -188,6 +181,19 @@ static float block_largest(const float *v, uint32_t *bad)
     return m[0];
 }
 
+/* Of a block whose largest value is m, ids whose bit is not set are out; the largest of what is left. `behind` is the block's
+ * second word. Most blocks stay whole or go as a whole. */
+static float mask_block(float *v, float m, uint32_t word, uint32_t behind)
+{
+    uint32_t no_nan = 0;
+    if ((word & behind) == UINT32_MAX || m == -INFINITY) return m;
+    for (int i = 0; i < 32; i++) {
+        v[i] = word & bit[i] ? v[i] : -INFINITY;
+        v[i + 32] = behind & bit[i] ? v[i + 32] : -INFINITY;
+    }
+    return (word | behind) == 0 ? -INFINITY : block_largest(v, &no_nan);
+}
+
 /* Only logits of the model can be bad: penalties and bias are finite. */
 static lath_status bad_logit(const float *logits, int32_t n, lath_error *err)
 {
@@ -199,7 +205,7 @@ static lath_status bad_logit(const float *logits, int32_t n, lath_error *err)
 /* v := logits with the changes that are asked for, the largest of each block and of all. */
 static lath_status take_logits(sampler *s, const float *logits, bool change, const uint32_t *mask, lath_error *err)
 {
-    const size_t n = (size_t)s->n_vocab, padded = s->n_blocks * BLOCK;
+    const size_t n = (size_t)s->n_vocab, padded = s->n_blocks * BLOCK, n_words = (n + 31) / 32;
     uint32_t bad = 0;
     memcpy(s->v, logits, n * sizeof(*s->v));
     for (size_t i = n; i < padded; i++) s->v[i] = -INFINITY;
@@ -212,10 +218,7 @@ static lath_status take_logits(sampler *s, const float *logits, bool change, con
         float *v = s->v + b * BLOCK;
         float m = block_largest(v, &bad);
         if (m > FLT_MAX) bad = 1;
-        if (mask && m > -INFINITY) {
-            for (size_t i = 0; i < BLOCK && b * BLOCK + i < n; i += 32) mask_word(v + i, mask[(b * BLOCK + i) / 32]);
-            m = block_largest(v, &bad);
-        }
+        if (mask) m = mask_block(v, m, mask[2 * b], 2 * b + 1 < n_words ? mask[2 * b + 1] : 0);
         s->block_max[b] = m;
         if (m > s->largest) s->largest = m;
     }

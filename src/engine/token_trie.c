@@ -110,6 +110,7 @@ static lath_status build(token_trie *t, lath_error *err)
 static lath_status make(token_trie *t, const char *bytes, size_t n_bytes, lath_error *err)
 {
     const size_t n = (size_t)t->n_vocab;
+    t->n_bytes = n_bytes;
     t->bytes = alloc_bytes(t->alloc, n_bytes ? n_bytes : 1, 1);
     t->ids = alloc_array(t->alloc, n ? n : 1, sizeof(*t->ids));
     if (!t->bytes || !t->ids) return err_nomem(err, n_bytes + n * sizeof(*t->ids));
@@ -187,6 +188,6 @@ void token_trie_destroy(token_trie *t)
     alloc_release(alloc, t->nodes, (t->n_nodes + 1) * sizeof(*t->nodes));
     alloc_release(alloc, t->ids, ((size_t)t->n_vocab ? (size_t)t->n_vocab : 1) * sizeof(*t->ids));
     alloc_release(alloc, t->at, ((size_t)t->n_vocab + 1) * sizeof(*t->at));
-    alloc_release(alloc, t->bytes, t->at ? (t->at[t->n_vocab] ? t->at[t->n_vocab] : 1) : 1);
+    alloc_release(alloc, t->bytes, t->n_bytes ? t->n_bytes : 1);
     alloc_release(alloc, t, sizeof(*t));
 }

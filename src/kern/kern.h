@@ -127,9 +127,10 @@ typedef struct kern_attention_args {
 typedef struct kern_attention_row_args {
     const float *q; /* [n_q][head_dim] */
     int64_t q_stride;
-    const float *k, *v;
-    int64_t kv_stride, head_dim;
+    const void *k, *v;           /* of panel 0, as in kern_attention_args, of f32 or of halves */
+    int64_t kv_stride, head_dim; /* numbers from panel to panel */
     int32_t ring, n_q;
+    bool half;
     int64_t begin, end;
     float scale, softcap;
     float *out; /* [n_q][head_dim] */
@@ -208,6 +209,7 @@ typedef struct kern_dot_rows_i8_args {
 /* l2_normalize: x [d][16] of one panel, each of the first `lanes` lanes divided by max(its L2 norm, 1e-12).
  * first_nonfinite: index of the first NaN or infinity of n numbers (of a dtype_is_weight, any alignment), or -1. Of blocks the scales are looked
  * at (quant.h), and the index is that of a block's first number.
+ * to_half, from_half: n numbers to binary16, to the nearest, ties to even, and back. Any alignment.
  * map: y[i] = fn(x[i]); y may be x.
  * glu: y[i] = fn(gate[i]) * up[i] (Dauphin et al. 2017, Shazeer 2020); y may be gate or up. Any alignment. */
 
@@ -235,7 +237,6 @@ typedef struct kern_gemv_args {
     int64_t y_stride;
     int64_t k, n0, n1;
     kern_fn fn;
-    float *scratch; /* table->gemv_scratch floats of this worker */
 } kern_gemv_args;
 
 /* quantize_x: k activations to 8 bits in blocks, as gemv wants them beside weights of `type` (kern_xq.h has the layout): q[i] = x[i] / d rounded to the
@@ -258,7 +259,6 @@ typedef struct kern_table {
     int32_t row_block;     /* rows that `linear` computes together: split rows at multiples of it */
     int32_t panel_group;   /* panels that `linear` takes per pass over the weights */
     size_t linear_scratch; /* floats of scratch that `linear` needs per worker, 64-byte aligned */
-    size_t gemv_scratch;   /* the same of `gemv` */
 #define KERN(slot, result, args, tolerance) result(*slot) args;
 #include "kern/kern.def"
 #undef KERN

@@ -132,7 +132,6 @@ static void gemv_bits(const kern_table *t, dtype type, int64_t k, int64_t rows, 
     const size_t bytes = dtype_bytes(type, rows * k);
     float *bias = oracle_floats(rows), *x = oracle_floats(n_x * x_stride), *y = oracle_floats(n_x * rows),
           *y1 = oracle_floats(n_x * rows);
-    float *scratch = oracle_floats((int64_t)t->gemv_scratch);
     unsigned char *xq = aligned_alloc(64, (size_t)(n_x * xq_stride) + 64),
                   *w = oracle_elements(&r, type, rows * k, 0.2f, 1, &base);
     assert_non_null(xq);
@@ -150,8 +149,7 @@ static void gemv_bits(const kern_table *t, dtype type, int64_t k, int64_t rows, 
                   .xq_stride = xq_stride,
                   .y_stride = rows,
                   .k = k,
-                  .fn = KERN_FN_GELU,
-                  .scratch = scratch},
+                  .fn = KERN_FN_GELU},
                  x,
                  integers ? xq : NULL};
     vectors_run(&v, 0, rows, 0, n_x, y);
@@ -169,7 +167,7 @@ static void gemv_bits(const kern_table *t, dtype type, int64_t k, int64_t rows, 
     v.a.w = copy_base;
     vectors_run(&v, 0, rows, 0, n_x, y1);
     assert_memory_equal(y, y1, (size_t)(n_x * rows) * sizeof(float));
-    free(base), free(copy_base), free(bias), free(x), free(y), free(y1), free(scratch), free(xq);
+    free(base), free(copy_base), free(bias), free(x), free(y), free(y1), free(xq);
 }
 
 static void run_gemv(const kern_table *t)

@@ -17,9 +17,7 @@ enum {
     KERN_AVX2_ROWS = 6,         /* rows of the 16-lane tile */
     KERN_AVX2_NARROW_ROWS = 12, /* rows of the 8-lane tile */
     KERN_AVX2_CHUNK = 512,      /* not f32: weights of a row that are f32 at a time; whole blocks */
-    KERN_AVX2_GROUP = 16,       /* most panels of one pass over the weights */
-    KERN_AVX2_GEMV_CHUNK = 512, /* gemv of blocks with floats: numbers of a row that are f32 at a time; whole blocks */
-    KERN_AVX2_GEMV_GROUP = 8    /* most rows of activations of one pass over the weights */
+    KERN_AVX2_GROUP = 16        /* most panels of one pass over the weights */
 };
 
 /* The first `vectors` (1 or 2) eights of y[0], y[stride], ... = fn of those of x[0], x[16], ...; `rows` rows. */

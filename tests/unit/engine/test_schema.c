@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/rng.h"
+#include "base/utf8.h"
 #include "engine/grammar.h"
 #include "lath/lath.h"
 
@@ -385,11 +386,95 @@ static void test_long(void **state)
     free(text);
 }
 
+/* ---------------------------------------------------------------------------------------------------------- tokenizers */
+
+/* The bytes of tokens, one behind the other, are what the decoder gives, but for a space at the beginning. */
+static void check_bytes(const char *name)
+{
+    char path[512], bytes[4096];
+    tok *t;
+    tok_bytes x;
+    rng r;
+    buf text;
+    int compared = 0;
+    snprintf(path, sizeof(path), "%s/golden/%s", test_data_dir(), name);
+    assert_ok(tok_open_dir(alloc_default(), path, &t, &err), err);
+    assert_ok(tok_get_bytes(t, &x, &err), err);
+    assert_int_equal(x.n, tok_size(t));
+    buf_init(&text, alloc_default(), 1 << 20);
+    rng_seed(&r, 3);
+    for (int round = 0; round < 2000; round++) {
+        int32_t ids[6];
+        size_t n = 0, len = 0;
+        while (n < (size_t)(1 + round % 6)) {
+            const int32_t id = (int32_t)(rng_next(&r) % x.n);
+            if (!x.plain[id]) continue;
+            ids[n++] = id;
+            memcpy(bytes + len, x.bytes + x.at[id], x.at[id + 1] - x.at[id]);
+            len += x.at[id + 1] - x.at[id];
+        }
+        if (utf8_first_invalid(bytes, len) < len) continue;
+        buf_clear(&text);
+        assert_ok(tok_decode(t, ids, n, true, &text, &err), err);
+        const size_t skip = len - text.len;
+        assert_true(skip == 0 || (skip == 1 && bytes[0] == ' '));
+        assert_memory_equal(bytes + skip, text.data, text.len);
+        compared++;
+    }
+    assert_true(compared > 50);
+    buf_deinit(&text);
+    tok_close(t);
+}
+
+static void test_token_bytes(void **state)
+{
+    (void)state;
+    check_bytes("qwen3/embedding_old");
+    check_bytes("gemma3_text/embedding_old");
+    check_bytes("mistral/last_window");
+}
+
+static void test_api(void **state)
+{
+    (void)state;
+    char path[512];
+    lath_runtime *rt;
+    lath_tokenizer *wordpiece;
+    lath_grammar *g;
+    lath_matcher *m;
+    const uint32_t *mask;
+    const lath_text good = {"root ::= \"a\"", 12};
+    assert_ok(lath_runtime_create(NULL, &rt, &err), err);
+    assert_int_equal(lath_grammar_open(NULL, LATH_GRAMMAR_TEXT, "g", good, &g, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_grammar_open(rt, (lath_grammar_kind)2, "g", good, &g, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_grammar_open(rt, LATH_GRAMMAR_TEXT, NULL, good, &g, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_grammar_open(rt, LATH_GRAMMAR_TEXT, "g", (lath_text){NULL, 3}, &g, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_grammar_open(rt, LATH_GRAMMAR_TEXT, "g", (lath_text){NULL, 0}, &g, &err), LATH_ERR_INPUT);
+    assert_null(g);
+    assert_ok(lath_grammar_open(rt, LATH_GRAMMAR_TEXT, "g", good, &g, &err), err);
+    snprintf(path, sizeof(path), "%s/golden/tok/uncased", test_data_dir());
+    assert_ok(lath_tokenizer_open(rt, path, &wordpiece, &err), err);
+    assert_int_equal(lath_matcher_create(g, NULL, NULL, 0, 10, &m, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_matcher_create(g, wordpiece, NULL, 1, 10, &m, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_matcher_create(g, wordpiece, NULL, 0, 10, &m, &err), LATH_ERR_UNSUPPORTED);
+    assert_null(m);
+    assert_int_equal(lath_matcher_mask(NULL, &mask, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_matcher_accept(NULL, 0, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_matcher_reset(NULL, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_matcher_complete(NULL) + lath_matcher_ended(NULL), 0);
+    lath_matcher_destroy(NULL);
+    lath_grammar_close(NULL);
+    lath_grammar_close(g);
+    lath_tokenizer_close(wordpiece);
+    lath_runtime_destroy(rt);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values), cmocka_unit_test(test_integers),   cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_long),   cmocka_unit_test(test_made_again),
+        cmocka_unit_test(test_long),   cmocka_unit_test(test_made_again), cmocka_unit_test(test_token_bytes),
+        cmocka_unit_test(test_api),
     };
     return TEST_RUN(tests);
 }
