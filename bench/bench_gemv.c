@@ -16,10 +16,7 @@
 #include <time.h>
 
 #include "kern/kern.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "roofline.h"
 
 enum { MAX_THREADS = 64, MAX_ROUNDS = 301 };
 
@@ -40,8 +37,6 @@ typedef struct worker {
     int id;
 } worker;
 
-static volatile long long sink;
-
 static double now(void)
 {
     struct timespec t;
@@ -49,37 +44,11 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Four streams of n bytes each. */
-#if defined(__x86_64__)
-__attribute__((target("avx2"))) static void read_streams(const unsigned char *p, size_t n)
-{
-    __m256i s0 = _mm256_setzero_si256(), s1 = s0, s2 = s0, s3 = s0;
-    for (size_t i = 0; i + 32 <= n; i += 32) {
-        s0 = _mm256_xor_si256(s0, _mm256_loadu_si256((const __m256i *)(p + i)));
-        s1 = _mm256_xor_si256(s1, _mm256_loadu_si256((const __m256i *)(p + n + i)));
-        s2 = _mm256_xor_si256(s2, _mm256_loadu_si256((const __m256i *)(p + 2 * n + i)));
-        s3 = _mm256_xor_si256(s3, _mm256_loadu_si256((const __m256i *)(p + 3 * n + i)));
-    }
-    sink = sink + _mm256_extract_epi64(_mm256_xor_si256(_mm256_xor_si256(s0, s1), _mm256_xor_si256(s2, s3)), 0);
-}
-#else
-static void read_streams(const unsigned char *p, size_t n)
-{
-    uint64_t s[4] = {0}, v;
-    for (size_t i = 0; i + 8 <= n; i += 8)
-        for (size_t j = 0; j < 4; j++) {
-            memcpy(&v, p + j * n + i, 8);
-            s[j] ^= v;
-        }
-    sink = sink + (long long)(s[0] ^ s[1] ^ s[2] ^ s[3]);
-}
-#endif
-
 static void slice(bench *b, int id)
 {
     const size_t share = b->matrix * b->n_ring / (size_t)b->threads;
     if (b->reading) {
-        for (int r = 0; r < b->repeats; r++) read_streams(b->ring + (size_t)id * share, share / 4);
+        for (int r = 0; r < b->repeats; r++) roofline_read_streams(b->ring + (size_t)id * share, share / 4);
         return;
     }
     kern_gemv_args a = b->a;

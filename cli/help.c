@@ -24,6 +24,7 @@ static const struct {
     {GROUP_QUANTIZE, "What to write"},
     {GROUP_GENERATE | GROUP_COMPLETE, "Generation"},
     {GROUP_PREDICT | GROUP_LOGITS, "What to show"},
+    {GROUP_BENCH, "What to measure"},
     {GROUP_CONTEXT | GROUP_PERPLEXITY, "Context"},
     {GROUP_TEXT | GROUP_PROMPT, "Texts"},
     {GROUP_JSON | GROUP_FORMAT | GROUP_OUTPUT, "Results"},

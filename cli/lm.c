@@ -14,12 +14,28 @@
 
 enum { PIECE = 512 };
 
+static int stop_asked(void *ctx, size_t done, size_t total)
+{
+    (void)ctx, (void)done, (void)total;
+    return signals_interrupted();
+}
+
+lath_session_options lm_session_options(const options *o, int64_t ctx)
+{
+    lath_session_options so = LATH_SESSION_OPTIONS_INIT;
+    so.ctx = (int32_t)ctx;
+    so.kv = (lath_kv)o->kv;
+    so.progress = stop_asked;
+    return so;
+}
+
 lath_status lm_open(lm_job *j, const options *o, lath_error *err)
 {
     *j = (lm_job){.o = o, .plan = {.struct_size = sizeof(lath_session_plan)}, .info = {.struct_size = sizeof(j->info)}};
     TRY(setup_model(&j->s, o, err));
     TRY(lath_model_get_info(j->s.model, &j->info, err));
-    return lath_session_get_plan(j->s.model, NULL, &j->plan, err);
+    const lath_session_options so = lm_session_options(o, 0);
+    return lath_session_get_plan(j->s.model, &so, &j->plan, err);
 }
 
 lath_status lm_encode(lm_job *j, const buf *text, lath_error *err)
@@ -98,21 +114,6 @@ lath_status lm_chat_prompt(lm_job *j, lath_error *err)
     if (st == LATH_OK) st = put_message(j, &text, err);
     prompt_release(&text);
     return st;
-}
-
-static int stop_asked(void *ctx, size_t done, size_t total)
-{
-    (void)ctx, (void)done, (void)total;
-    return signals_interrupted();
-}
-
-lath_session_options lm_session_options(const options *o, int64_t ctx)
-{
-    lath_session_options so = LATH_SESSION_OPTIONS_INIT;
-    so.ctx = (int32_t)ctx;
-    so.kv = (lath_kv)o->kv;
-    so.progress = stop_asked;
-    return so;
 }
 
 lath_status lm_begin(lm_job *j, lath_error *err)

@@ -153,6 +153,9 @@ typedef struct lath_model_info {
     /* Numbers that every token is multiplied with in the layers (tables that are looked up and the output head are not among them), and their bytes
      * in the files; the same of the output head, where there is one. */
     uint64_t layer_weights, layer_bytes, head_weights, head_bytes;
+    /* of a mixture of experts; else 0: experts of a layer, those that a token goes through, hidden features of one */
+    int32_t n_experts, n_top_experts;
+    int64_t d_expert;
     int32_t integer_steps; /* 1: a single token is multiplied with weights in blocks as 8-bit integers */
     /* of a language model: the Jinja template of its files, or NULL; [n_end_ids] the tokens that end a text */
     const char *chat_template;

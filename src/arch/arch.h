@@ -22,6 +22,7 @@ typedef struct arch_dims {
     int32_t n_types;       /* 0: the model has none, those of tokens count for nothing */
     int32_t n_tasks;       /* rows of a table of task types */
     int32_t n_experts;     /* of the layers that have some */
+    int32_t n_top_experts; /* of them, those that a token goes through */
     int32_t n_buckets;     /* of a relative position bias */
     int64_t d_model, d_ff, head_dim;
     int64_t d_expert; /* hidden features of one */
@@ -169,7 +170,8 @@ typedef lath_status (*arch_tensor_fn)(void *ctx, const arch_weight_row *row, con
 lath_status arch_each_tensor(const arch_model *m, const arch_source *src, arch_tensor_fn fn, void *ctx,
                              lath_error *err);
 
-/* Numbers of the matrices that every token is multiplied with, and their bytes: without tables that are looked up, without the output head. */
+/* Numbers of the matrices that a token is multiplied with, and their bytes: without tables that are looked up, without the output head; of experts
+ * as many as a token goes through. */
 void arch_count_weights(const arch_model *m, uint64_t *n, uint64_t *bytes);
 
 /* One matrix or vector by name with its shape checked: for modules outside an architecture's table (sentence-transformers Dense). */

@@ -192,6 +192,8 @@ run info -m "$G/decoder/mistral_window" --json --kv f32; exit_is 0; out_has '"to
 run info -m "$G/decoder/mistral_window" --json; exit_is 0; out_has '"token_bytes":64,"far_token_bytes":0,"window_layers":2,"sliding_window":9}'
 run info -m "$G/decoder/mistral_window"; exit_is 0; out_has 'beyond the sliding window 0 B$'; out_has '; 2 layers see 9 tokens$'
 run info -m "$G/decoder/llama3_scaling_tied"; exit_is 0; out_has '^output head  *the embeddings (tied)'
+run info -m "$G/decoder/qwen3_moe"; exit_is 0; out_has '^experts  *7 a layer, width 11, a token goes through 3$'
+run info -m "$G/decoder/qwen3_moe" --json; exit_is 0; out_has '"experts":7,"experts_per_token":3,"d_expert":11,'
 run info -m "$LLAMA" --ctx 513; fails_with 2 'ctx: 513'
 run info -m "$MODEL" --ctx 5; fails_with 4 'no language model'
 run info -m "$MODEL" --json; exit_is 0; out_lacks 'session'
