@@ -15,7 +15,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 
-enum { CHUNK = 512, DEFAULT_CTX = 4096, LANES = KERN_LANES, ALIGN_FLOATS = 16 };
+enum { CHUNK = 512, DEFAULT_CTX = 4096, LANES = KERN_LANES, ALIGN_FLOATS = 16, KV_ALIGN = 64 };
 
 /* -------------------------------------------------------------------------------------------------------------- creation */
 
@@ -68,7 +68,8 @@ static lath_status plan_kv(lath_session *s, lath_error *err)
 static lath_status make_kv(lath_session *s, lath_error *err)
 {
     TRY(plan_kv(s, err));
-    char *at = alloc_table(&s->model->rt->alloc, s->kv_bytes); /* what nobody has written is read by nobody */
+    /* What nobody has written is read by nobody, and takes no memory until then: no large pages. */
+    char *at = alloc_bytes(&s->model->rt->alloc, s->kv_bytes, KV_ALIGN);
     if (!at) return err_nomem(err, s->kv_bytes);
     s->kv_block = at;
     for (int32_t i = 0; i < s->model->arch.dims.n_layers; i++) {
@@ -225,7 +226,7 @@ void lath_session_destroy(lath_session *s)
 {
     if (!s) return;
     const lath_allocator *alloc = &s->model->rt->alloc;
-    alloc_table_release(alloc, s->kv_block, s->kv_bytes);
+    alloc_release(alloc, s->kv_block, s->kv_bytes);
     alloc_table_release(alloc, s->work_block, s->work_bytes);
     alloc_release(alloc, s->kv, (size_t)s->model->arch.dims.n_layers * sizeof(*s->kv));
     alloc_release(alloc, s, sizeof(*s));
