@@ -13,17 +13,13 @@
  * with one thread only: on a machine that others keep busy it is nearer to what a free core would do.
  */
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "lath/lath.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "roofline.h"
 
 enum { MAX_SLICES = 501, MAX_THREADS = 256, MIXED_TEXTS = 1000, SET_TEXTS = 64 };
 static const double ROOF_SECONDS = 0.04, EMBED_SECONDS = 0.3, ENCODE_SECONDS = 0.03;
@@ -54,57 +50,6 @@ static void *allocate(size_t bytes)
     void *p = malloc(bytes ? bytes : 1);
     if (!p) die("memory", "malloc gave NULL");
     return p;
-}
-
-/* ------------------------------------------------------------------------------------------------------------- roof */
-
-#if defined(__x86_64__)
-static int have_fma(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
-
-/* Ten independent chains of 8-lane FMAs; returns the flops that it did. */
-__attribute__((target("avx2,fma"))) static double roof_loop(void)
-{
-    const int64_t n = 16000;
-    const __m256 a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(0.001f);
-    __m256 r0 = a, r1 = a, r2 = a, r3 = a, r4 = a, r5 = a, r6 = a, r7 = a, r8 = a, r9 = a;
-    /* Unknown to the compiler, or it would see ten times the same chain and compute one. */
-    __asm__ volatile(""
-                     : "+x"(r0), "+x"(r1), "+x"(r2), "+x"(r3), "+x"(r4), "+x"(r5), "+x"(r6), "+x"(r7), "+x"(r8),
-                       "+x"(r9));
-    for (int64_t i = 0; i < n; i++) {
-        r0 = _mm256_fmadd_ps(r0, a, b), r1 = _mm256_fmadd_ps(r1, a, b), r2 = _mm256_fmadd_ps(r2, a, b);
-        r3 = _mm256_fmadd_ps(r3, a, b), r4 = _mm256_fmadd_ps(r4, a, b), r5 = _mm256_fmadd_ps(r5, a, b);
-        r6 = _mm256_fmadd_ps(r6, a, b), r7 = _mm256_fmadd_ps(r7, a, b), r8 = _mm256_fmadd_ps(r8, a, b);
-        r9 = _mm256_fmadd_ps(r9, a, b);
-    }
-    __asm__ volatile("" ::"x"(r0), "x"(r1), "x"(r2), "x"(r3), "x"(r4), "x"(r5), "x"(r6), "x"(r7), "x"(r8), "x"(r9));
-    return 10.0 * 16.0 * (double)n;
-}
-#else
-static int have_fma(void) { return 0; }
-static double roof_loop(void) { return 0; }
-#endif
-
-static void *roof_thread(void *result)
-{
-    double flops = 0, t = 0;
-    for (const double t0 = now(); t < ROOF_SECONDS; t = now() - t0) flops += roof_loop();
-    *(double *)result = flops / t;
-    return NULL;
-}
-
-/* Flops a second of n threads at once; 0 where the machine has no AVX2. */
-static double roof(int32_t n)
-{
-    pthread_t threads[MAX_THREADS];
-    double rates[MAX_THREADS], sum = 0;
-    if (!have_fma()) return 0;
-    for (int32_t i = 1; i < n; i++)
-        if (pthread_create(&threads[i], NULL, roof_thread, &rates[i]) != 0) die("roof", "cannot start a thread");
-    roof_thread(&rates[0]);
-    for (int32_t i = 1; i < n; i++) pthread_join(threads[i], NULL);
-    for (int32_t i = 0; i < n; i++) sum += rates[i];
-    return sum;
 }
 
 /* ------------------------------------------------------------------------------------------------------------ texts */
@@ -375,6 +320,16 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Flops a second that the threads could do now. */
+static double roof(const engine *e)
+{
+    const roofline_fma_fn loop = roofline_fma_loop(lath_runtime_isa(e->rt));
+    double flops = 0, t = 0;
+    if (clock_kind == CLOCK_MONOTONIC) return roofline_fma(e->threads, loop, ROOF_SECONDS);
+    for (const double t0 = now(); t < ROOF_SECONDS; t = now() - t0) flops += loop();
+    return flops / t;
+}
+
 static void sort(double *x, int n) { qsort(x, (size_t)n, sizeof(*x), by_value); }
 
 static void measure(const engine *e, const char *name, const corpus *c, int slices)
@@ -386,7 +341,7 @@ static void measure(const engine *e, const char *name, const corpus *c, int slic
     double before = 0, tokens = 0;
     for (int s = -1; s < slices; s++) { /* -1 warms up */
         for (size_t i = 0; i < c->set; i++) set[i] = c->texts[(size_t)(s + 1) % sets + i * sets];
-        const double t = embed_slice(e, &w), after = roof(e->threads), t_encode = encode_slice(e, &w);
+        const double t = embed_slice(e, &w), after = roof(e), t_encode = encode_slice(e, &w);
         if (s >= 0) {
             rate[s] = w.tokens / t, model[s] = w.tokens / (t - t_encode), tokenise[s] = t_encode / t, roofs[s] = after;
             share[s] = before > 0 ? w.flops / t / ((before + after) / 2) : 0;

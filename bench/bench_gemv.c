@@ -16,10 +16,7 @@
 #include <time.h>
 
 #include "kern/kern.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "roofline.h"
 
 enum { MAX_THREADS = 64, MAX_ROUNDS = 301 };
 
@@ -33,15 +30,12 @@ typedef struct bench {
     bool reading, stop;
     pthread_barrier_t begin, end;
     double seconds[MAX_THREADS];
-    float *scratch[MAX_THREADS];
 } bench;
 
 typedef struct worker {
     bench *b;
     int id;
 } worker;
-
-static volatile long long sink;
 
 static double now(void)
 {
@@ -50,43 +44,16 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Four streams of n bytes each. */
-#if defined(__x86_64__)
-__attribute__((target("avx2"))) static void read_streams(const unsigned char *p, size_t n)
-{
-    __m256i s0 = _mm256_setzero_si256(), s1 = s0, s2 = s0, s3 = s0;
-    for (size_t i = 0; i + 32 <= n; i += 32) {
-        s0 = _mm256_xor_si256(s0, _mm256_loadu_si256((const __m256i *)(p + i)));
-        s1 = _mm256_xor_si256(s1, _mm256_loadu_si256((const __m256i *)(p + n + i)));
-        s2 = _mm256_xor_si256(s2, _mm256_loadu_si256((const __m256i *)(p + 2 * n + i)));
-        s3 = _mm256_xor_si256(s3, _mm256_loadu_si256((const __m256i *)(p + 3 * n + i)));
-    }
-    sink = sink + _mm256_extract_epi64(_mm256_xor_si256(_mm256_xor_si256(s0, s1), _mm256_xor_si256(s2, s3)), 0);
-}
-#else
-static void read_streams(const unsigned char *p, size_t n)
-{
-    uint64_t s[4] = {0}, v;
-    for (size_t i = 0; i + 8 <= n; i += 8)
-        for (size_t j = 0; j < 4; j++) {
-            memcpy(&v, p + j * n + i, 8);
-            s[j] ^= v;
-        }
-    sink = sink + (long long)(s[0] ^ s[1] ^ s[2] ^ s[3]);
-}
-#endif
-
 static void slice(bench *b, int id)
 {
     const size_t share = b->matrix * b->n_ring / (size_t)b->threads;
     if (b->reading) {
-        for (int r = 0; r < b->repeats; r++) read_streams(b->ring + (size_t)id * share, share / 4);
+        for (int r = 0; r < b->repeats; r++) roofline_read_streams(b->ring + (size_t)id * share, share / 4);
         return;
     }
     kern_gemv_args a = b->a;
     const int64_t rows = a.n1;
     a.n0 = rows * id / b->threads, a.n1 = rows * (id + 1) / b->threads;
-    a.scratch = b->scratch[id];
     for (size_t i = 0; i < b->n_ring * (size_t)b->repeats; i++) {
         a.w = b->ring + i % b->n_ring * b->matrix;
         b->t.gemv(&a);
@@ -232,7 +199,6 @@ int main(int argc, char **argv)
     pthread_barrier_init(&b.end, NULL, (unsigned)b.threads + 1);
     for (int i = 0; i < b.threads; i++) {
         workers[i] = (worker){&b, i};
-        b.scratch[i] = memory((b.t.gemv_scratch + 16) * sizeof(float));
         if (pthread_create(&threads[i], NULL, run, &workers[i]) != 0) return 1;
     }
     printf("isa %s, %d threads, %d rounds\n", b.t.isa, b.threads, rounds);

@@ -2,7 +2,7 @@
  *
  * bench_kern.c: one thread's kernels against this core's FMA peak, measured in the same run.
  *
- *     bench_kern [isa] [slices] [linear|gelu|f16|prefill|attention|norm]
+ *     bench_kern [isa] [slices] [linear|gelu|f16|prefill|prefill_int|attention|norm]
  *
  * Shared hosts change speed within seconds, so slices of the peak loop and of the kernel alternate, a few
  * milliseconds each, and each slice of the kernel is divided by the mean of its two neighbours: "% of peak" is the
@@ -16,10 +16,7 @@
 #include <time.h>
 
 #include "kern/kern.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "roofline.h"
 
 enum { RING_BYTES = 96 << 20, MAX_SLICES = 1001 };
 
@@ -31,71 +28,8 @@ static double cpu_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Keeps a result alive. */
-static volatile float sink;
-
-#if defined(__x86_64__)
-/* Ten independent chains of FMAs; flops done. */
-__attribute__((target("avx2,fma"))) static double peak_loop(void)
-{
-    const int64_t n = 16000;
-    const __m256 a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(0.001f);
-    __m256 r0 = a, r1 = a, r2 = a, r3 = a, r4 = a, r5 = a, r6 = a, r7 = a, r8 = a, r9 = a;
-    /* Ten values that the compiler cannot know to be equal: it would compute one chain. */
-    __asm__ volatile(""
-                     : "+x"(r0), "+x"(r1), "+x"(r2), "+x"(r3), "+x"(r4), "+x"(r5), "+x"(r6), "+x"(r7), "+x"(r8),
-                       "+x"(r9));
-    for (int64_t i = 0; i < n; i++) {
-        r0 = _mm256_fmadd_ps(r0, a, b), r1 = _mm256_fmadd_ps(r1, a, b), r2 = _mm256_fmadd_ps(r2, a, b),
-        r3 = _mm256_fmadd_ps(r3, a, b);
-        r4 = _mm256_fmadd_ps(r4, a, b), r5 = _mm256_fmadd_ps(r5, a, b), r6 = _mm256_fmadd_ps(r6, a, b),
-        r7 = _mm256_fmadd_ps(r7, a, b);
-        r8 = _mm256_fmadd_ps(r8, a, b), r9 = _mm256_fmadd_ps(r9, a, b);
-    }
-    const __m256 s = _mm256_add_ps(
-        _mm256_add_ps(_mm256_add_ps(r0, r1), _mm256_add_ps(r2, r3)),
-        _mm256_add_ps(_mm256_add_ps(r4, r5), _mm256_add_ps(_mm256_add_ps(r6, r7), _mm256_add_ps(r8, r9))));
-    sink = _mm256_cvtss_f32(s);
-    return 10.0 * 16.0 * (double)n;
-}
-
-/* The same of 512-bit FMAs. */
-__attribute__((target("avx512f"))) static double peak_loop_512(void)
-{
-    const int64_t n = 16000;
-    const __m512 a = _mm512_set1_ps(0.999f), b = _mm512_set1_ps(0.001f);
-    __m512 r0 = a, r1 = a, r2 = a, r3 = a, r4 = a, r5 = a, r6 = a, r7 = a, r8 = a, r9 = a;
-    __asm__ volatile(""
-                     : "+v"(r0), "+v"(r1), "+v"(r2), "+v"(r3), "+v"(r4), "+v"(r5), "+v"(r6), "+v"(r7), "+v"(r8),
-                       "+v"(r9));
-    for (int64_t i = 0; i < n; i++) {
-        r0 = _mm512_fmadd_ps(r0, a, b), r1 = _mm512_fmadd_ps(r1, a, b), r2 = _mm512_fmadd_ps(r2, a, b),
-        r3 = _mm512_fmadd_ps(r3, a, b);
-        r4 = _mm512_fmadd_ps(r4, a, b), r5 = _mm512_fmadd_ps(r5, a, b), r6 = _mm512_fmadd_ps(r6, a, b),
-        r7 = _mm512_fmadd_ps(r7, a, b);
-        r8 = _mm512_fmadd_ps(r8, a, b), r9 = _mm512_fmadd_ps(r9, a, b);
-    }
-    const __m512 s = _mm512_add_ps(
-        _mm512_add_ps(_mm512_add_ps(r0, r1), _mm512_add_ps(r2, r3)),
-        _mm512_add_ps(_mm512_add_ps(r4, r5), _mm512_add_ps(_mm512_add_ps(r6, r7), _mm512_add_ps(r8, r9))));
-    sink = _mm512_cvtss_f32(s);
-    return 10.0 * 32.0 * (double)n;
-}
-#else
-static double peak_loop(void)
-{
-    const int64_t n = 16000;
-    float r[64];
-    for (int j = 0; j < 64; j++) r[j] = 1.0f;
-    for (int64_t i = 0; i < n; i++)
-        for (int j = 0; j < 64; j++) r[j] = r[j] * 0.999f + 0.001f;
-    sink = r[0];
-    return 128.0 * (double)n;
-}
-#endif
-
 /* The peak loop of the kernels' ISA. */
-static double (*peak)(void) = peak_loop;
+static roofline_fma_fn peak;
 
 /* Flops a second over about `seconds`. */
 static double peak_slice(double seconds)
@@ -204,10 +138,11 @@ static const linear_shapes encoder = {
     {8, 16, 32, 64, 128, 512}};
 static const linear_shapes decoder = {3, 2, {{1024, 1024}, {3072, 1024}, {640, 2048}}, {64, 512}};
 
-static void bench_linear(const kern_table *t, int slices, const linear_shapes *shapes, dtype type, kern_fn fn)
+static void bench_linear(const kern_table *t, int slices, const linear_shapes *shapes, dtype type, kern_fn fn,
+                         bool integers)
 {
     float *ring = floats(RING_BYTES / 4), *scratch = floats(t->linear_scratch + 16), *bias = floats(3072);
-    float *x = floats(512 * 3072), *y = floats(512 * 3072);
+    float *x = floats(512 * 3072), *y = floats(512 * 3072), *xq = floats(512 * 3072);
     if (type != DTYPE_F32) fill_halves(ring); /* random bits are no halves */
     for (int s = 0; s < shapes->n_shapes; s++) {
         for (int m = 0; m < shapes->n_tokens; m++) {
@@ -230,12 +165,20 @@ static void bench_linear(const kern_table *t, int slices, const linear_shapes *s
                                      .last_lanes = (int32_t)(tokens - (panels - 1) * 16)};
             const double flops = 2.0 * (double)(n * k * tokens);
             char name[80];
-            snprintf(name, sizeof(name), "linear %s%s %dx%d M=%d", dtype_name(type), fn ? " gelu" : "", (int)n, (int)k,
-                     (int)tokens);
+            if (integers) {
+                c.a.xq = xq, c.a.xq_stride = (int64_t)kern_xq_panel_bytes(type, k);
+                for (int64_t p = 0; p < panels; p++)
+                    t->quantize_panel(type, k, x + p * k * 16, (unsigned char *)xq + p * c.a.xq_stride);
+            }
+            snprintf(name, sizeof(name), "linear %s%s %dx%d M=%d", dtype_name(type),
+                     integers ? " int"
+                     : fn     ? " gelu"
+                              : "",
+                     (int)n, (int)k, (int)tokens);
             measure(name, &(job){linear_call, &c, flops, (double)tokens}, slices);
         }
     }
-    free(ring), free(scratch), free(bias), free(x), free(y);
+    free(ring), free(scratch), free(bias), free(x), free(y), free(xq);
 }
 
 /* ------------------------------------------------------------------------------ attention, norm */
@@ -332,15 +275,18 @@ int main(int argc, char **argv)
     kern_table t;
     kern_table_init(&t, ceiling);
 #if defined(__x86_64__)
-    if (strcmp(t.isa, kern_isa_name(KERN_ISA_AVX512)) == 0) peak = peak_loop_512;
+    peak = roofline_fma_loop(t.isa);
 #endif
     printf("isa %s, one thread, FMA peak %.1f Gflop/s now, %d slices\n", t.isa, peak_slice(0.1) / 1e9, slices);
-    if (!*only || strcmp(only, "linear") == 0) bench_linear(&t, slices, &encoder, DTYPE_F32, KERN_FN_NONE);
-    if (!*only || strcmp(only, "gelu") == 0) bench_linear(&t, slices, &encoder, DTYPE_F32, KERN_FN_GELU);
-    if (!*only || strcmp(only, "f16") == 0) bench_linear(&t, slices, &encoder, DTYPE_F16, KERN_FN_NONE);
+    if (!*only || strcmp(only, "linear") == 0) bench_linear(&t, slices, &encoder, DTYPE_F32, KERN_FN_NONE, false);
+    if (!*only || strcmp(only, "gelu") == 0) bench_linear(&t, slices, &encoder, DTYPE_F32, KERN_FN_GELU, false);
+    if (!*only || strcmp(only, "f16") == 0) bench_linear(&t, slices, &encoder, DTYPE_F16, KERN_FN_NONE, false);
     static const dtype stored[] = {DTYPE_F32, DTYPE_F16, DTYPE_Q8_0, DTYPE_Q4_0, DTYPE_Q4_K, DTYPE_Q6_K};
     for (size_t i = 0; i < sizeof(stored) / sizeof(stored[0]); i++)
-        if (!*only || strcmp(only, "prefill") == 0) bench_linear(&t, slices, &decoder, stored[i], KERN_FN_NONE);
+        if (!*only || strcmp(only, "prefill") == 0) bench_linear(&t, slices, &decoder, stored[i], KERN_FN_NONE, false);
+    for (size_t i = 2; i < sizeof(stored) / sizeof(stored[0]); i++)
+        if (!*only || strcmp(only, "prefill_int") == 0)
+            bench_linear(&t, slices, &decoder, stored[i], KERN_FN_NONE, true);
     if (!*only || strcmp(only, "attention") == 0) bench_attention(&t, slices);
     if (!*only || strcmp(only, "norm") == 0) bench_norm(&t, slices);
     return 0;

@@ -18,12 +18,9 @@
 #include "base/file.h"
 #include "base/pool.h"
 #include "lath/lath.h"
+#include "roofline.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
-enum { K = 10, QUERIES = 32, CENTRES = 20000, CHUNK = 4096, MAX_ROUNDS = 501, STREAMS = 4 };
+enum { K = 10, QUERIES = 32, CENTRES = 20000, CHUNK = 4096, MAX_ROUNDS = 501 };
 
 static size_t n_rows = 1000000, rounds = 21;
 static int64_t dim = 384;
@@ -100,35 +97,11 @@ typedef struct reading {
     size_t bytes, task_bytes;
 } reading;
 
-static volatile uint64_t sink;
-
-/* Adds up a task's bytes as four streams of vectors. */
 static void read_task(void *ctx, int64_t task, int32_t worker)
 {
     const reading *r = ctx;
-    const uint8_t *p = r->data + (size_t)task * r->task_bytes;
-    const size_t part = r->task_bytes / STREAMS;
     (void)worker;
-#if defined(__x86_64__)
-    __m128i a = _mm_setzero_si128(), b = a, c = a, d = a;
-    for (size_t i = 0; i < part; i += 32) {
-        for (size_t o = i; o < i + 32; o += 16) {
-            a = _mm_add_epi64(a, _mm_loadu_si128((const __m128i *)(p + o)));
-            b = _mm_add_epi64(b, _mm_loadu_si128((const __m128i *)(p + part + o)));
-            c = _mm_add_epi64(c, _mm_loadu_si128((const __m128i *)(p + 2 * part + o)));
-            d = _mm_add_epi64(d, _mm_loadu_si128((const __m128i *)(p + 3 * part + o)));
-        }
-    }
-    a = _mm_add_epi64(_mm_add_epi64(a, b), _mm_add_epi64(c, d));
-    sink = (uint64_t)_mm_cvtsi128_si64(a);
-#else
-    uint64_t sum = 0, v;
-    for (size_t i = 0; i < STREAMS * part; i += sizeof(v)) {
-        memcpy(&v, p + i, sizeof(v));
-        sum += v;
-    }
-    sink = sum;
-#endif
+    roofline_read_streams(r->data + (size_t)task * r->task_bytes, r->task_bytes / 4);
 }
 
 /* Bytes a second of all threads over the file. */

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "generate_options.h"
 #include "lm.h"
 #include "output.h"
 #include "signals.h"
@@ -104,31 +105,6 @@ static void put_document(generate_job *j, const lath_generate_result *r, double 
     buf_str(b, "}\n");
 }
 
-/* Where no option of chance is given, the most probable token is taken. */
-static void sample_options(const options *o, lath_sample_options *s)
-{
-    const bool chance = o->top_k || o->top_p.given || o->min_p.given || o->seed.given;
-    *s = (lath_sample_options)LATH_SAMPLE_OPTIONS_INIT;
-    s->temperature = o->temp.given ? o->temp.real : chance ? 1 : 0;
-    s->top_k = (int32_t)o->top_k;
-    if (o->top_p.given) s->top_p = o->top_p.real;
-    if (o->min_p.given) s->min_p = o->min_p.real;
-    if (o->repeat_penalty.given) s->repeat_penalty = o->repeat_penalty.real;
-    if (o->presence_penalty.given) s->presence_penalty = o->presence_penalty.real;
-    if (o->frequency_penalty.given) s->frequency_penalty = o->frequency_penalty.real;
-    s->seed = (uint64_t)o->seed.whole;
-}
-
-static lath_status list_stops(options *o, lath_generate_options *g, lath_error *err)
-{
-    lath_text *stop = arena_array(&o->arena, o->stops.n + 1, sizeof(*stop));
-    if (!stop) return err_nomem(err, o->stops.n * sizeof(*stop));
-    for (size_t i = 0; i < o->stops.n; i++) stop[i] = (lath_text){o->stops.items[i], strlen(o->stops.items[i])};
-    g->stop = stop;
-    g->n_stop = o->stops.n;
-    return LATH_OK;
-}
-
 static void say_timings(const lath_generate_result *r, double prompt_seconds)
 {
     fprintf(stderr, "lath: prompt %zu tokens, %.1f tokens/s; text %zu tokens, %.1f tokens/s\n", r->n_prompt,
@@ -142,12 +118,12 @@ static lath_status generate(generate_job *j, options *o, lath_error *err)
     lath_sample_options sample;
     lath_generate_result r = {.struct_size = sizeof(r)};
     progress p;
-    sample_options(o, &sample);
-    g.sample = &sample;
+    TRY(generate_options_read(o, &g, &sample, err));
     g.n_logprobs = (int32_t)o->logprobs;
     g.grammar = j->grammar;
-    if (o->max_new.given) g.max_tokens = (int32_t)o->max_new.whole;
-    TRY(list_stops(o, &g, err));
+    g.new_text = o->chat;
+    g.end_ids = &j->lm.talk.end_id;
+    g.n_end_ids = o->chat && j->lm.talk.end_id >= 0;
     progress_init(&p, "prompt", o->quiet);
     TRY(lm_feed(&j->lm, j->lm.ids, j->lm.n, NULL, NULL, &p, err));
     const double prompt_seconds = progress_seconds(&p);
@@ -172,12 +148,12 @@ static lath_status generate(generate_job *j, options *o, lath_error *err)
 /* Room for the prompt and what -n allows, at least the default. */
 static lath_status open_session(generate_job *j, const options *o, lath_error *err)
 {
-    lath_session_options so = LATH_SESSION_OPTIONS_INIT;
     const int64_t want = (int64_t)j->lm.n + (o->max_new.given ? o->max_new.whole : 0), most = j->lm.plan.most;
-    so.ctx = (int32_t)(o->ctx ? o->ctx : want <= j->lm.plan.ctx ? j->lm.plan.ctx : want < most ? want : most);
+    const int64_t usual = want <= j->lm.plan.ctx ? j->lm.plan.ctx : want < most ? want : most;
     if (o->ctx > most)
         return err_set(err, LATH_ERR_USAGE, "--ctx: %lld, the model's window is %lld", (long long)o->ctx,
                        (long long)most);
+    const lath_session_options so = lm_session_options(o, o->ctx ? o->ctx : usual);
     if ((int64_t)j->lm.n > so.ctx)
         return err_set(err, LATH_ERR_KV_FULL, "the prompt has %zu tokens, the context %d", j->lm.n, so.ctx);
     return lath_session_create(j->lm.s.model, &so, &j->lm.session, err);
@@ -206,12 +182,13 @@ lath_status cmd_generate(options *o, lath_error *err)
     lath_error callback = {0};
     generate_job j = {.o = o, .err = &callback};
     lath_status st;
+    if (o->system && !o->chat) return err_set(err, LATH_ERR_USAGE, "generate: --system goes with --chat");
     buf_init(&j.text, alloc_default(), SIZE_MAX / 2);
     buf_init(&j.ids, alloc_default(), SIZE_MAX / 2);
     buf_init(&j.probs, alloc_default(), SIZE_MAX / 2);
     TRY_DONE(lm_open(&j.lm, o, err));
     TRY_DONE(open_grammar(&j, o, err));
-    TRY_DONE(lm_prompt(&j.lm, err));
+    TRY_DONE(o->chat ? lm_chat_prompt(&j.lm, err) : lm_prompt(&j.lm, err));
     TRY_DONE(open_session(&j, o, err));
     TRY_DONE(output_open(&j.out, o->output, err));
     TRY_DONE(generate(&j, o, err));

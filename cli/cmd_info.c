@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "lm.h"
 #include "output.h"
 #include "setup.h"
 
@@ -28,8 +29,7 @@ static lath_status gather(facts *f, const setup *s, lath_error *err)
                  .isa = lath_runtime_isa(s->rt),
                  .threads = lath_runtime_threads(s->rt)};
     TRY(lath_model_get_info(s->model, &f->m, err));
-    lath_session_options so = LATH_SESSION_OPTIONS_INIT;
-    so.ctx = (int32_t)s->o->ctx;
+    const lath_session_options so = lm_session_options(s->o, s->o->ctx);
     f->plan.struct_size = sizeof(f->plan);
     const lath_status st = lath_session_get_plan(s->model, &so, &f->plan, err);
     f->generates = st == LATH_OK;
@@ -170,6 +170,11 @@ static lath_status print_json(buf *b, const facts *f, bool tensors, lath_error *
     number(b, "heads", (uint64_t)m->n_heads);
     number(b, "d_model", (uint64_t)m->d_model);
     number(b, "d_ff", (uint64_t)m->d_ff);
+    if (m->n_experts) {
+        number(b, "experts", (uint64_t)m->n_experts);
+        number(b, "experts_per_token", (uint64_t)m->n_top_experts);
+        number(b, "d_expert", (uint64_t)m->d_expert);
+    }
     number(b, "vocab_size", (uint64_t)m->vocab_size);
     number(b, "max_tokens", (uint64_t)m->max_tokens);
     if (m->n_labels) {
@@ -336,6 +341,9 @@ static lath_status print_table(buf *b, const facts *f, bool tensors, lath_error 
     row(b, "path", "%s", m->path);
     row(b, "layers", "%d of %d heads, width %lld, feed-forward %lld (%s)", (int)m->n_layers, (int)m->n_heads,
         (long long)m->d_model, (long long)m->d_ff, m->activation);
+    if (m->n_experts)
+        row(b, "experts", "%d a layer, width %lld, a token goes through %d", (int)m->n_experts, (long long)m->d_expert,
+            (int)m->n_top_experts);
     row(b, "vocabulary", "%d", (int)m->vocab_size);
     row(b, "window", "%d tokens", (int)m->max_tokens);
     if (f->generates) table_session(b, f);

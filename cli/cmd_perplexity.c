@@ -122,7 +122,6 @@ static lath_status prepare(perplexity_job *j, lath_error *err)
 {
     const options *o = j->lm.o;
     const size_t most = (size_t)j->lm.plan.most;
-    lath_session_options so = LATH_SESSION_OPTIONS_INIT;
     if (o->ctx > j->lm.plan.most || o->ctx == 1)
         return err_set(err, LATH_ERR_USAGE, "--ctx: %lld, want 2 to %zu (the model's window)", (long long)o->ctx, most);
     j->ctx = o->ctx ? (size_t)o->ctx : most < DEFAULT_CTX ? most : DEFAULT_CTX;
@@ -134,7 +133,7 @@ static lath_status prepare(perplexity_job *j, lath_error *err)
     j->n_room = j->lm.n < j->ctx ? j->lm.n : j->ctx;
     j->window = alloc_array(alloc_default(), j->n_room, sizeof(*j->window));
     if (!j->window) return err_nomem(err, j->n_room * sizeof(*j->window));
-    so.ctx = (int32_t)j->n_room;
+    const lath_session_options so = lm_session_options(j->lm.o, (int64_t)j->n_room);
     return lath_session_create(j->lm.s.model, &so, &j->lm.session, err);
 }
 

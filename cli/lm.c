@@ -14,12 +14,28 @@
 
 enum { PIECE = 512 };
 
+static int stop_asked(void *ctx, size_t done, size_t total)
+{
+    (void)ctx, (void)done, (void)total;
+    return signals_interrupted();
+}
+
+lath_session_options lm_session_options(const options *o, int64_t ctx)
+{
+    lath_session_options so = LATH_SESSION_OPTIONS_INIT;
+    so.ctx = (int32_t)ctx;
+    so.kv = (lath_kv)o->kv;
+    so.progress = stop_asked;
+    return so;
+}
+
 lath_status lm_open(lm_job *j, const options *o, lath_error *err)
 {
     *j = (lm_job){.o = o, .plan = {.struct_size = sizeof(lath_session_plan)}, .info = {.struct_size = sizeof(j->info)}};
     TRY(setup_model(&j->s, o, err));
     TRY(lath_model_get_info(j->s.model, &j->info, err));
-    return lath_session_get_plan(j->s.model, NULL, &j->plan, err);
+    const lath_session_options so = lm_session_options(o, 0);
+    return lath_session_get_plan(j->s.model, &so, &j->plan, err);
 }
 
 lath_status lm_encode(lm_job *j, const buf *text, lath_error *err)
@@ -79,9 +95,29 @@ lath_status lm_prompt(lm_job *j, lath_error *err)
     return st;
 }
 
+static lath_status put_message(lm_job *j, const buf *text, lath_error *err)
+{
+    const options *o = j->o;
+    TRY(dialog_open(&j->talk, j->s.model, err));
+    if (o->system) TRY(dialog_set_system(&j->talk, o->system, strlen(o->system), err));
+    TRY(dialog_add(&j->talk, "user", text->data ? text->data : "", text->len, err));
+    TRY(dialog_render(&j->talk, err));
+    j->ids = j->talk.prompt.ids;
+    j->n = j->talk.prompt.n;
+    return j->n ? LATH_OK : err_set(err, LATH_ERR_INPUT, "the chat template makes nothing of the prompt");
+}
+
+lath_status lm_chat_prompt(lm_job *j, lath_error *err)
+{
+    buf text = {0};
+    lath_status st = prompt_read(j->o, &text, err);
+    if (st == LATH_OK) st = put_message(j, &text, err);
+    prompt_release(&text);
+    return st;
+}
+
 lath_status lm_begin(lm_job *j, lath_error *err)
 {
-    lath_session_options so = LATH_SESSION_OPTIONS_INIT;
     if (!j->o->ctx && j->n > (size_t)j->plan.most)
         return err_set(err, LATH_ERR_KV_FULL, "the prompt has %zu tokens, the model's window %d", j->n,
                        (int)j->plan.most);
@@ -90,7 +126,7 @@ lath_status lm_begin(lm_job *j, lath_error *err)
                        (int)j->plan.most);
     if (j->o->ctx && j->n > (size_t)j->o->ctx)
         return err_set(err, LATH_ERR_KV_FULL, "the prompt has %zu tokens, --ctx is %lld", j->n, (long long)j->o->ctx);
-    so.ctx = j->o->ctx ? (int32_t)j->o->ctx : (int32_t)j->n;
+    const lath_session_options so = lm_session_options(j->o, j->o->ctx ? j->o->ctx : (int64_t)j->n);
     return lath_session_create(j->s.model, &so, &j->session, err);
 }
 
@@ -139,6 +175,7 @@ void lm_notes(const lm_job *j)
 
 void lm_close(lm_job *j)
 {
+    dialog_close(&j->talk);
     lath_session_destroy(j->session);
     lath_tokens_release(&j->tokens);
     alloc_release(alloc_default(), j->given, j->n_given * sizeof(*j->given));

@@ -6,6 +6,7 @@
 #ifndef LATH_CLI_LM_H
 #define LATH_CLI_LM_H
 
+#include "dialog.h"
 #include "progress.h"
 #include "setup.h"
 
@@ -16,6 +17,7 @@ typedef struct lm_job {
     lath_model_info info;
     lath_session *session;
     lath_tokens tokens; /* of the text */
+    dialog talk;        /* that the text is a message of */
     int32_t *given;     /* [n_given] ids that were given instead of a text */
     size_t n_given;     /* capacity of given */
     const int32_t *ids; /* [n] one or the other */
@@ -31,6 +33,10 @@ lath_status lm_encode(lm_job *j, const buf *text, lath_error *err);
 lath_status lm_take_ids(lm_job *j, const char *list, lath_error *err);
 /* The PROMPT, or --ids. */
 lath_status lm_prompt(lm_job *j, lath_error *err);
+/* For a session of ctx tokens: as the command line says; Ctrl-C stops what it computes. */
+lath_session_options lm_session_options(const options *o, int64_t ctx);
+/* The PROMPT as a message, behind --system, through the model's chat template. */
+lath_status lm_chat_prompt(lm_job *j, lath_error *err);
 /* A session for --ctx tokens, else for all of the prompt. LATH_ERR_KV_FULL: it has more than the model's window. */
 lath_status lm_begin(lm_job *j, lath_error *err);
 

@@ -160,7 +160,47 @@ static bool own_dir(buf *b)
     return dir || home;
 }
 
-lath_status model_path_find(const char *name, buf *out, lath_error *err)
+/* A GGUF file that stands for a model: no later part of one, no projector of images. */
+static bool is_gguf_model(const char *name)
+{
+    const size_t n = strlen(name), part = sizeof("-00001-of-00002.gguf") - 1;
+    if (n <= 5 || strcmp(name + n - 5, ".gguf") != 0 || strncmp(name, "mmproj", 6) == 0) return false;
+    const bool is_part = n > part && strncmp(name + n - part + 6, "-of-", 4) == 0;
+    return !is_part || strncmp(name + n - part, "-00001", 6) == 0;
+}
+
+/* A folder whose only model is a GGUF file stands for that file. */
+static lath_status enter_gguf_folder(buf *path, lath_error *err)
+{
+    struct dirent *e;
+    size_t n = 0;
+    buf probe, file;
+    buf_init(&probe, alloc_default(), PATH_BYTES);
+    buf_init(&file, alloc_default(), PATH_BYTES);
+    file_join(&probe, buf_cstr(path), "config.json");
+    bool other = exists(buf_cstr(&probe));
+    file_join(&probe, buf_cstr(path), "modules.json");
+    other |= exists(buf_cstr(&probe));
+    DIR *d = other ? NULL : opendir(buf_cstr(path));
+    while (d && (e = readdir(d))) {
+        if (!is_gguf_model(e->d_name)) continue;
+        if (n++ == 0) file_join(&file, buf_cstr(path), e->d_name);
+    }
+    if (d) closedir(d);
+    lath_status st = LATH_OK;
+    if (n > 1)
+        st =
+            err_set(err, LATH_ERR_NOT_FOUND, "%s: %zu GGUF models are in it; name one of the files", buf_cstr(path), n);
+    if (n == 1) {
+        buf_clear(path);
+        buf_str(path, buf_cstr(&file));
+    }
+    buf_deinit(&probe);
+    buf_deinit(&file);
+    return st == LATH_OK ? buf_status(path, err) : st;
+}
+
+static lath_status find_any(const char *name, buf *out, lath_error *err)
 {
     const char *models = env("LATH_MODELS");
     lath_status st = LATH_OK;
@@ -190,4 +230,10 @@ lath_status model_path_find(const char *name, buf *out, lath_error *err)
     (void)buf_cstr(out);
     buf_deinit(&cache);
     return st == LATH_OK ? buf_status(out, err) : st;
+}
+
+lath_status model_path_find(const char *name, buf *out, lath_error *err)
+{
+    TRY(find_any(name, out, err));
+    return file_is_dir(buf_cstr(out)) ? enter_gguf_folder(out, err) : LATH_OK;
 }

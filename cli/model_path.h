@@ -2,11 +2,11 @@
  *
  * model_path.h: from what -m says to a path. A path that exists is taken as it is. Else a hub name (org/name, or name)
  * is looked up in
- *   $LATH_MODELS/org/name, $LATH_MODELS/name
+ *   $LATH_MODELS/org/name, $LATH_MODELS/name, both also with .gguf behind
  *   the Hugging Face cache: CACHE/models--org--name/snapshots/COMMIT with the commit of refs/main, else the newest
  *   snapshot; CACHE is the first that is set of $HF_HUB_CACHE, $HUGGINGFACE_HUB_CACHE, $HF_HOME/hub,
  *   $XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub
- * Nothing is fetched.
+ * A folder whose only model is a GGUF file stands for that file. Nothing is fetched.
  */
 #ifndef LATH_CLI_MODEL_PATH_H
 #define LATH_CLI_MODEL_PATH_H

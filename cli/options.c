@@ -48,6 +48,8 @@ static const option_choice option_precisions[] = {
     {"int8", LATH_PRECISION_INT8},
     {NULL, 0},
 };
+static const option_choice option_kvs[] = {
+    {"auto", LATH_KV_AUTO}, {"f32", LATH_KV_F32}, {"f16", LATH_KV_F16}, {NULL, 0}};
 
 const option_row option_rows[] = {
 #define OPTION(group, short_name, name, kind, field, metavar, min, max, choices, help) \

@@ -33,7 +33,9 @@ enum option_group {
     GROUP_PREDICT = 1 << 15,
     GROUP_GENERATE = 1 << 16,
     GROUP_PERPLEXITY = 1 << 17,
-    GROUP_QUANTIZE = 1 << 20
+    GROUP_COMPLETE = 1 << 18, /* generation from one PROMPT */
+    GROUP_QUANTIZE = 1 << 20,
+    GROUP_BENCH = 1 << 21
 };
 
 typedef struct string_list {
@@ -60,11 +62,12 @@ typedef struct options {
     const char *prompt, *prompt_text, *layer, *corpus_prompt, *corpus_prompt_text, *pair, *label, *id_list, *system,
         *model_name, *json_schema, *grammar;
     string_list files, queries, filters, stops;
-    int64_t threads, dim, max_len, batch_tokens, top_k, rerank_top, ctx, top, logprobs, stride;
-    option_number max_new, temp, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty, seed;
-    int pooling, isa, precision, index_type; /* of lath.h */
-    int gguf_type;                           /* of lath.h, plus 1 */
-    int device, format;                      /* enum device, enum output_format */
+    int64_t threads, dim, max_len, batch_tokens, top_k, rerank_top, ctx, top, logprobs, stride, rounds;
+    option_number max_new, temp, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty, seed, prefill,
+        decode_steps;
+    int pooling, isa, precision, index_type, kv; /* of lath.h */
+    int gguf_type;                               /* of lath.h, plus 1 */
+    int device, format;                          /* enum device, enum output_format */
     int verbose;
     bool quiet, help, lossy, json, jsonl, no_normalize, no_truncate, ids, tokens, offsets, no_special, decode,
         keep_special, no_parse_special, tensors, raw, all_positions, chat;

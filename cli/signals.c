@@ -28,12 +28,11 @@ static void remove_temp(void)
 
 static void on_stop(int sig)
 {
-    (void)sig;
     if (stop_asked) {
         remove_temp();
         _exit(lath_status_exit_code(LATH_ERR_INTERRUPTED));
     }
-    stop_asked = 1;
+    stop_asked = sig;
 }
 
 static void say(const char *s)
@@ -96,6 +95,13 @@ void signals_install(void)
 }
 
 bool signals_interrupted(void) { return stop_asked != 0; }
+
+bool signals_take_interrupt(void)
+{
+    const bool ours = stop_asked == SIGINT;
+    if (ours) stop_asked = 0;
+    return ours;
+}
 
 lath_status signals_check(lath_error *err)
 {

@@ -17,6 +17,8 @@
 /* Also makes sure that descriptors 0, 1 and 2 are open, so that no file opened later takes their place. */
 void signals_install(void);
 bool signals_interrupted(void);
+/* The first signal was Ctrl-C (SIGINT): it is taken back, and the program goes on. */
+bool signals_take_interrupt(void);
 /* LATH_ERR_INTERRUPTED with its message when the flag is set, else LATH_OK. */
 lath_status signals_check(lath_error *err);
 

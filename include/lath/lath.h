@@ -153,6 +153,9 @@ typedef struct lath_model_info {
     /* Numbers that every token is multiplied with in the layers (tables that are looked up and the output head are not among them), and their bytes
      * in the files; the same of the output head, where there is one. */
     uint64_t layer_weights, layer_bytes, head_weights, head_bytes;
+    /* of a mixture of experts; else 0: experts of a layer, those that a token goes through, hidden features of one */
+    int32_t n_experts, n_top_experts;
+    int64_t d_expert;
     int32_t integer_steps; /* 1: a single token is multiplied with weights in blocks as 8-bit integers */
     /* of a language model: the Jinja template of its files, or NULL; [n_end_ids] the tokens that end a text */
     const char *chat_template;
@@ -586,14 +589,21 @@ LATH_API void lath_rerank_order(const lath_rerank_result *results, size_t n, siz
  * LATH_PRECISION_EXACT). How a prefill is cut into batches, and the number of threads, change no bit. */
 typedef struct lath_session lath_session;
 
+/* How keys and values are kept. AUTO: as F16 where the model's weights have fewer bits than f32 and the model is opened with LATH_PRECISION_AUTO, else F32. */
+typedef enum lath_kv { LATH_KV_AUTO = 0, LATH_KV_F32 = 1, LATH_KV_F16 = 2 } lath_kv;
+
 typedef struct lath_session_options {
     size_t struct_size;
     int32_t
         ctx; /* tokens that it may hold; 0: 4096 or the model's window if that is less. LATH_ERR_USAGE over the window */
+    lath_kv kv;
+    lath_progress_fn
+        progress; /* NULL, or called every 50 ms or so while more than one token is added, with how many tokens are held and will be */
+    void *progress_ctx;
 } lath_session_options;
-#define LATH_SESSION_OPTIONS_INIT       \
-    {                                   \
-        sizeof(lath_session_options), 0 \
+#define LATH_SESSION_OPTIONS_INIT                                 \
+    {                                                             \
+        sizeof(lath_session_options), 0, LATH_KV_AUTO, NULL, NULL \
     }
 
 /* What a session of these options takes, without making one. */

@@ -394,13 +394,13 @@ void arch_count_weights(const arch_model *m, uint64_t *n, uint64_t *bytes)
     for (size_t i = 0; i < d->n_rows; i++) {
         const arch_weight_row *r = &d->rows[i];
         if (r->kind != ARCH_MATRIX || r->head || is_table(r)) continue;
-        const bool layers = per_layer(r);
-        for (int32_t l = 0; l < (layers ? m->dims.n_layers : 1); l++) {
-            const char *of = layers ? (const char *)m->layers + (size_t)l * d->layer_size : (const char *)m->weights;
-            const weight *w = (const weight *)(const void *)(of + r->offset);
-            if (!w->t) continue;
-            *n += (uint64_t)(w->rows * w->cols);
-            *bytes += dtype_bytes(w->t->type, w->rows * w->cols);
+        for (int32_t l = 0; l < (per_layer(r) ? m->dims.n_layers : 1); l++) {
+            const void *at = place_of(m, r, l);
+            const weight *w = r->experts ? *(weight *const *)at : at;
+            if (!w || !w->t) continue;
+            const uint64_t times = r->experts ? (uint64_t)m->dims.n_top_experts : 1;
+            *n += times * (uint64_t)(w->rows * w->cols);
+            *bytes += times * dtype_bytes(w->t->type, w->rows * w->cols);
         }
     }
 }

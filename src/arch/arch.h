@@ -22,6 +22,7 @@ typedef struct arch_dims {
     int32_t n_types;       /* 0: the model has none, those of tokens count for nothing */
     int32_t n_tasks;       /* rows of a table of task types */
     int32_t n_experts;     /* of the layers that have some */
+    int32_t n_top_experts; /* of them, those that a token goes through */
     int32_t n_buckets;     /* of a relative position bias */
     int64_t d_model, d_ff, head_dim;
     int64_t d_expert; /* hidden features of one */
@@ -113,8 +114,8 @@ typedef struct arch_desc {
     /* How many positions a token of the layer sees, itself included; 0: all before it. NULL: a forward without f->kv. LATH_ERR_UNSUPPORTED: the
      * model looks ahead, too. */
     lath_status (*window)(const arch_model *m, int32_t layer, int64_t *out, lath_error *err);
-    /* Which of several rotations all of a sequence takes by its length: what was kept under another one has to be computed again. NULL: there is one. */
-    int32_t (*rotation)(const arch_model *m, int64_t length);
+    /* Keys that were turned while the sequence was `kept` tokens long are of no use where it is `length` long. NULL: they always are. */
+    bool (*stale)(const arch_model *m, int64_t kept, int64_t length);
 } arch_desc;
 
 /* What a language model makes of its last hidden state: logits = softcap(scale h W^T), softcap(x) = c tanh(x / c). */
@@ -169,7 +170,8 @@ typedef lath_status (*arch_tensor_fn)(void *ctx, const arch_weight_row *row, con
 lath_status arch_each_tensor(const arch_model *m, const arch_source *src, arch_tensor_fn fn, void *ctx,
                              lath_error *err);
 
-/* Numbers of the matrices that every token is multiplied with, and their bytes: without tables that are looked up, without the output head. */
+/* Numbers of the matrices that a token is multiplied with, and their bytes: without tables that are looked up, without the output head; of experts
+ * as many as a token goes through. */
 void arch_count_weights(const arch_model *m, uint64_t *n, uint64_t *bytes);
 
 /* One matrix or vector by name with its shape checked: for modules outside an architecture's table (sentence-transformers Dense). */

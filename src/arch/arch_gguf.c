@@ -394,32 +394,60 @@ static bool text_is(const gguf_value *v, const char *s)
     return v->as.text.len == strlen(s) && memcmp(v->as.text.data, s, v->as.text.len) == 0;
 }
 
-static lath_status read_rope(reading *r)
+static lath_status put_linear(reading *r, double factor)
 {
-    double base = 10000, factor = 0, attention = 1;
-    const gguf_value *type = get(r, "rope.scaling.type");
-    const tensor *factors = find(r, "rope_freqs.weight"), *longer = find(r, "rope_factors_long.weight");
-    TRY(get_real(r, "rope.freq_base", &base));
-    put_real(r, r->config, "rope_theta", base);
-    if (type && type->kind != GGUF_STRING) return bad(r, LATH_ERR_FORMAT, "rope.scaling.type", "want a string");
-    if (longer && (!type || text_is(type, "longrope"))) return put_longrope(r, longer);
-    TRY(get_real(r, "rope.scaling.attn_factor", &attention));
-    if (attention != 1) return bad(r, LATH_ERR_UNSUPPORTED, "rope.scaling.attn_factor", "this value is not supported");
-    TRY(get_real(r, "rope.scale_linear", &factor));
-    TRY(get_real(r, "rope.scaling.factor", &factor));
-    const bool scaled = factor != 0 && factor != 1 && (!type || !text_is(type, "none"));
-    if (factors && scaled)
-        return bad(r, LATH_ERR_UNSUPPORTED, "rope.scaling.factor", "beside the tensor \"rope_freqs.weight\"");
-    if (factors) return put_factors(r, factors);
-    if (type && text_is(type, "yarn")) return put_yarn(r, factor ? factor : 1);
-    if (type && !text_is(type, "none") && !text_is(type, "linear"))
-        return err_set(r->err, LATH_ERR_UNSUPPORTED, "%s: key \"%s.rope.scaling.type\": \"%.*s\" is not supported",
-                       r->path, r->t->name, (int)(type->as.text.len < 40 ? type->as.text.len : 40), type->as.text.data);
-    if (!scaled) return LATH_OK;
     json_value *scaling = put(r, r->config, "rope_scaling", JSON_OBJECT);
     put_text(r, scaling, "rope_type", "linear");
     put_real(r, scaling, "factor", factor);
     return LATH_OK;
+}
+
+/* "rope.scaling.type" as one of these; NULL where the file does not say it. */
+static lath_status read_rope_type(const reading *r, const char **out)
+{
+    static const char *const types[] = {"none", "linear", "yarn", "longrope"};
+    static const char key[] = "rope.scaling.type";
+    const gguf_value *v = get(r, key);
+    *out = NULL;
+    if (!v) return LATH_OK;
+    if (v->kind != GGUF_STRING) return bad(r, LATH_ERR_FORMAT, key, "want a string");
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (text_is(v, types[i])) *out = types[i];
+    if (*out) return LATH_OK;
+    return err_set(r->err, LATH_ERR_UNSUPPORTED, "%s: key \"%s.%s\": \"%.*s\" is not supported", r->path, r->t->name,
+                   key, (int)(v->as.text.len < 40 ? v->as.text.len : 40), v->as.text.data);
+}
+
+/* What no tensor of factors says. A file that gives a factor and no type means linear. */
+static lath_status read_scaling(reading *r, const char *type, bool has_factors)
+{
+    double factor = 0, attention = 1;
+    TRY(get_real(r, "rope.scaling.attn_factor", &attention));
+    if (attention != 1) return bad(r, LATH_ERR_UNSUPPORTED, "rope.scaling.attn_factor", "this value is not supported");
+    TRY(get_real(r, "rope.scale_linear", &factor));
+    TRY(get_real(r, "rope.scaling.factor", &factor));
+    if (factor == 0 || (type && strcmp(type, "none") == 0)) factor = 1;
+    const bool yarn = type && strcmp(type, "yarn") == 0;
+    if (has_factors && (yarn || factor != 1))
+        return bad(r, LATH_ERR_UNSUPPORTED, "rope.scaling.factor", "beside the tensor \"rope_freqs.weight\"");
+    if (yarn) return put_yarn(r, factor);
+    return factor == 1 ? LATH_OK : put_linear(r, factor);
+}
+
+static lath_status read_rope(reading *r)
+{
+    double base = 10000;
+    const char *type;
+    const tensor *factors = find(r, "rope_freqs.weight"), *longer = find(r, "rope_factors_long.weight");
+    TRY(get_real(r, "rope.freq_base", &base));
+    put_real(r, r->config, "rope_theta", base);
+    TRY(read_rope_type(r, &type));
+    const bool longrope = type && strcmp(type, "longrope") == 0;
+    if (longrope && !longer)
+        return err_set(r->err, LATH_ERR_FORMAT, "%s: no tensor \"rope_factors_long.weight\"", r->path);
+    if (longrope || (longer && !type)) return put_longrope(r, longer);
+    TRY(read_scaling(r, type, factors != NULL));
+    return factors ? put_factors(r, factors) : LATH_OK;
 }
 
 /* Biases are not told by keys: they are there or not. */

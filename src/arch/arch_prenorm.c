@@ -217,10 +217,13 @@ lath_status prenorm_window(const arch_model *m, int32_t layer, int64_t *out, lat
     return LATH_OK;
 }
 
-int32_t prenorm_rotation(const arch_model *m, int64_t length)
+/* longrope: a text and a longer one turn by different sets. Dynamic scaling: as in the reference, what a shorter text has turned stays as it is, but
+ * there a text cannot become shorter again. */
+bool prenorm_stale(const arch_model *m, int64_t kept, int64_t length)
 {
     const nn_rope *r = &((const prenorm_model *)m->weights)->ropes[PRENORM_FULL];
-    return r->long_freq && length > r->trained;
+    if (r->long_freq) return (kept > r->trained) != (length > r->trained);
+    return r->trained && kept > r->trained && length < kept;
 }
 
 lath_status prenorm_forward(arch_model *m, const fwd *f, float *state, view *out)

@@ -52,7 +52,7 @@ lath_status prenorm_layer_kinds(arch_model *m, const json_value *config, const c
 /* The parts of an arch_desc. */
 lath_status prenorm_finish(arch_model *m, lath_error *err);
 size_t prenorm_state_floats(const arch_model *m, const backend_ops *ops, int64_t n_tok);
-int32_t prenorm_rotation(const arch_model *m, int64_t length);
+bool prenorm_stale(const arch_model *m, int64_t kept, int64_t length);
 lath_status prenorm_window(const arch_model *m, int32_t layer, int64_t *out, lath_error *err);
 lath_status prenorm_forward(arch_model *m, const fwd *f, float *state, view *out);
 

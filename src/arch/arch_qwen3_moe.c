@@ -37,7 +37,7 @@ static lath_status parse_experts(arch_model *m, const json_value *c, const char 
     if (top > n)
         return err_set(err, LATH_ERR_FORMAT, "%s: num_experts_per_tok %lld of %lld experts", name, (long long)top,
                        (long long)n);
-    w->moe.top = (int32_t)top;
+    w->moe.top = m->dims.n_top_experts = (int32_t)top;
     m->dims.n_experts = (int32_t)n;
     m->dims.d_expert = d_expert;
     return LATH_OK;

@@ -99,11 +99,13 @@ typedef struct op_rope {
 
 /* Keys and values that one sequence keeps in one layer: position p of it is in slot p % n_slots. How they lie there is the backend's own. */
 typedef struct kv_layer {
-    float *k, *v;              /* 64-byte aligned; kv_floats of each */
+    void *k, *v;               /* 64-byte aligned; kv_numbers of each */
     int64_t n_slots, head_dim; /* n_slots: a multiple of 16 */
     int32_t n_kv_heads;
+    bool half; /* kept as F16, rounded to the nearest; else as F32 */
 } kv_layer;
-static inline size_t kv_floats(const kv_layer *kv) { return (size_t)(kv->n_kv_heads * kv->n_slots * kv->head_dim); }
+static inline size_t kv_numbers(const kv_layer *kv) { return (size_t)(kv->n_kv_heads * kv->n_slots * kv->head_dim); }
+static inline size_t kv_size(const kv_layer *kv) { return kv->half ? 2 : sizeof(float); } /* of a number */
 
 /* softmax(cap((q k^T + bias) scale)) v, cap(s) = softcap tanh(s / softcap) where softcap is not 0; head h of q goes with head h / (n_heads / n_kv_heads)
  * of k and v. Token t sees keys begin[t] <= j < end[t]: tokens of the batch, or positions of the sequence that `kv` keeps (those of the batch are
@@ -135,6 +137,7 @@ typedef struct op_limits {
     int64_t n_keys;   /* keys that a token sees */
     int64_t head_dim; /* of attention */
     int64_t d;        /* features of the widest view that is multiplied */
+    bool half;        /* what is kept is F16 */
 } op_limits;
 
 /* glu: y = fn(gate) * up, y may be gate or up. copy: y = x. clear: y = 0. take_rows: y[i] = x[index[i]] for the tokens of y; add_rows: y[index[i]] +=
@@ -165,7 +168,7 @@ struct stream {
     const kern_table *kern;
     float *scratch;   /* 64-byte aligned */
     op_limits limits; /* that it is large enough for */
-    bool integer;     /* block weights may be multiplied with 8-bit activations (rows only) */
+    bool integer;     /* block weights may be multiplied with 8-bit activations */
     lath_error *err;  /* where ops leave their message */
 };
 

@@ -54,15 +54,31 @@ static size_t worker_floats(const stream *s, const op_limits *most)
     return (n + 15) & ~(size_t)15;
 }
 
+/* Bytes of the widest x as 8-bit numbers. */
+static size_t xq_bytes(const stream *s, const op_limits *most)
+{
+    return s->integer ? (size_t)n_panels(most->n_tok) * cpu_xq_most(most->d, kern_xq_panel_bytes) : 0;
+}
+
+static size_t wide_floats(const op_limits *most)
+{
+    return most->half ? (size_t)(2 * (n_panels(most->n_keys) + 1) * most->head_dim * LANES) : 0;
+}
+
+/* | what each worker uses | keys and values of a head as floats, where they are kept as halves | x as 8-bit numbers | */
 static size_t panels_scratch_floats(const stream *s, const op_limits *most)
 {
-    return worker_floats(s, most) * (size_t)pool_size(s->pool);
+    return worker_floats(s, most) * (size_t)pool_size(s->pool) + wide_floats(most) + xq_bytes(s, most) / sizeof(float);
 }
 
 static float *worker_scratch(const stream *s, int32_t worker)
 {
     return s->scratch + worker_floats(s, &s->limits) * (size_t)worker;
 }
+
+static float *wide_keys(const stream *s) { return worker_scratch(s, pool_size(s->pool)); }
+
+static unsigned char *xq_memory(const stream *s) { return (unsigned char *)(wide_keys(s) + wide_floats(&s->limits)); }
 
 /* ------------------------------------------------------------------------------------------------------- finite weights */
 
@@ -163,6 +179,8 @@ typedef struct linear_job {
     int32_t n_parts;
     int64_t chunk, group;     /* rows, panels of a task */
     int64_t chunks_per_group; /* over all parts */
+    unsigned char *xq;        /* NULL, or x as the parts' weights want it */
+    size_t xq_stride;
 } linear_job;
 
 static void linear_task(void *ctx, int64_t task, int32_t worker)
@@ -190,17 +208,30 @@ static void linear_task(void *ctx, int64_t task, int32_t worker)
         .last_lanes = lanes_of(j->x.n_tok, p1 - 1),
         .fn = part->fn,
         .scratch = worker_scratch(j->s, worker),
+        .xq = j->xq,
+        .xq_stride = (int64_t)j->xq_stride,
     };
     j->s->kern->linear(&k);
 }
 
-static lath_status panels_linear(stream *s, view x, const op_linear *parts, int32_t n_parts)
+static void quantize_task(void *ctx, int64_t p, int32_t worker)
+{
+    (void)worker;
+    const linear_job *j = ctx;
+    j->s->kern->quantize_panel(j->parts[0].w->t->type, j->x.d, j->x.data + p * j->x.stride,
+                               j->xq + (size_t)p * j->xq_stride);
+}
+
+/* Parts whose weights want x in one form. */
+static lath_status linear_parts(stream *s, view x, const op_linear *parts, int32_t n_parts)
 {
     linear_job j = {.s = s, .x = x, .parts = parts, .n_parts = n_parts};
     int64_t rows = 0, panels = n_panels(x.n_tok), want = (int64_t)pool_size(s->pool) * TASKS_PER_THREAD;
-    for (int32_t i = 0; i < n_parts; i++) {
-        TRY(cpu_check_finite(s, parts[i].w));
-        rows += parts[i].y.d;
+    for (int32_t i = 0; i < n_parts; i++) rows += parts[i].y.d;
+    if (cpu_xq_kind(s, parts) != KERN_XQ_NONE) {
+        j.xq = xq_memory(s);
+        j.xq_stride = kern_xq_panel_bytes(parts[0].w->t->type, x.d);
+        TRY(cpu_run(s, quantize_task, &j, panels));
     }
     int64_t block = s->kern->row_block, groups = cpu_ceil_div(panels, s->kern->panel_group);
     j.group = cpu_ceil_div(panels, groups);
@@ -209,6 +240,16 @@ static lath_status panels_linear(stream *s, view x, const op_linear *parts, int3
     j.chunk = cpu_ceil_div(cpu_ceil_div(rows, chunks), block) * block;
     for (int32_t i = 0; i < n_parts; i++) j.chunks_per_group += cpu_ceil_div(parts[i].y.d, j.chunk);
     return cpu_run(s, linear_task, &j, groups * j.chunks_per_group);
+}
+
+static lath_status panels_linear(stream *s, view x, const op_linear *parts, int32_t n_parts)
+{
+    for (int32_t i = 0; i < n_parts; i++) TRY(cpu_check_finite(s, parts[i].w));
+    for (int32_t i = 0, n; i < n_parts; i += n) {
+        n = cpu_xq_run(s, parts + i, n_parts - i);
+        TRY(linear_parts(s, x, parts + i, n));
+    }
+    return LATH_OK;
 }
 
 /* --------------------------------------------------------------------------------------------- norms, elementwise, rope */
@@ -431,7 +472,9 @@ static lath_status panels_rope(stream *s, const op_rope *a)
 typedef struct attention_job {
     const stream *s;
     const op_attention *a;
-    int64_t panels;
+    int64_t panels, head0;    /* of the queries; the first head of these tasks */
+    const float *k, *v;       /* of panel key0 of the only head of keys that is looked at; NULL: where they are kept */
+    int64_t key0, key_panels; /* panels */
 } attention_job;
 
 /* Task: one head of one query panel; panels of one head follow each other, so that its keys stay in the cache. */
@@ -439,12 +482,13 @@ static void attention_task(void *ctx, int64_t task, int32_t worker)
 {
     const attention_job *j = ctx;
     const op_attention *a = j->a;
-    int64_t h = task / j->panels, p = task % j->panels, kv = h / (a->n_heads / a->n_kv_heads), hd = a->head_dim;
+    int64_t h = j->head0 + task / j->panels, p = task % j->panels, kv = h / (a->n_heads / a->n_kv_heads);
+    const int64_t hd = a->head_dim, panel = hd * LANES;
     kern_attention_args k = {
-        .q = a->q.data + p * a->q.stride + h * hd * LANES,
-        .k = a->kv ? cpu_kv_head(a->kv, a->kv->k, kv) : a->k.data + kv * hd * LANES,
-        .v = a->kv ? cpu_kv_head(a->kv, a->kv->v, kv) : a->v.data + kv * hd * LANES,
-        .kv_stride = a->kv ? hd * LANES : a->k.stride,
+        .q = a->q.data + p * a->q.stride + h * panel,
+        .k = a->kv ? cpu_kv_head(a->kv, a->kv->k, kv) : a->k.data + kv * panel,
+        .v = a->kv ? cpu_kv_head(a->kv, a->kv->v, kv) : a->v.data + kv * panel,
+        .kv_stride = a->kv ? panel : a->k.stride,
         .ring = a->kv ? (int32_t)(a->kv->n_slots / LANES) : 0,
         .head_dim = hd,
         .begin = a->begin + p * LANES,
@@ -454,10 +498,44 @@ static void attention_task(void *ctx, int64_t task, int32_t worker)
         .softcap = a->softcap,
         .bias = a->bias ? a->bias + h * (2 * a->bias_reach + 1) + a->bias_reach : NULL,
         .query0 = p * LANES,
-        .out = a->out.data + p * a->out.stride + h * hd * LANES,
+        .out = a->out.data + p * a->out.stride + h * panel,
         .scratch = worker_scratch(j->s, worker),
     };
+    if (j->k) {
+        k.k = j->k - j->key0 * panel;
+        k.v = j->v - j->key0 * panel;
+        k.ring = 0;
+    }
     j->s->kern->attention(&k);
+}
+
+/* Task: a panel of keys or of values, kept as F16, as floats. */
+static void widen_task(void *ctx, int64_t task, int32_t worker)
+{
+    (void)worker;
+    const attention_job *j = ctx;
+    const op_attention *a = j->a;
+    const kv_layer *kv = a->kv;
+    const int64_t panel = kv->head_dim * LANES, i = task / 2, head = j->head0 / (a->n_heads / a->n_kv_heads);
+    const uint16_t *kept = cpu_kv_head(kv, task % 2 ? kv->v : kv->k, head);
+    float *to = (float *)(uintptr_t)(task % 2 ? j->v : j->k) + i * panel;
+    j->s->kern->from_half((size_t)panel, kept + (j->key0 + i) % (kv->n_slots / LANES) * panel, to);
+}
+
+/* Head of keys by head of keys: floats of all that the batch sees of it, then its queries. A key is widened once for the whole batch. */
+static lath_status attend_to_halves(stream *s, const op_attention *a)
+{
+    const int64_t shared = a->n_heads / a->n_kv_heads, n_tok = a->q.n_tok;
+    attention_job j = {.s = s, .a = a, .panels = n_panels(n_tok), .key0 = a->begin[0] / LANES};
+    j.key_panels = n_panels(a->end[n_tok - 1]) - j.key0;
+    j.k = wide_keys(s);
+    j.v = j.k + j.key_panels * a->head_dim * LANES;
+    for (int32_t h = 0; h < a->n_kv_heads; h++) {
+        j.head0 = h * shared;
+        TRY(cpu_run(s, widen_task, &j, 2 * j.key_panels));
+        TRY(cpu_run(s, attention_task, &j, j.panels * shared));
+    }
+    return LATH_OK;
 }
 
 static lath_status panels_kv_append(stream *s, view k, view v, kv_layer *kv, int64_t at)
@@ -467,6 +545,7 @@ static lath_status panels_kv_append(stream *s, view k, view v, kv_layer *kv, int
 
 static lath_status panels_attention(stream *s, const op_attention *a)
 {
+    if (a->kv && a->kv->half) return attend_to_halves(s, a);
     attention_job j = {.s = s, .a = a, .panels = n_panels(a->q.n_tok)};
     return cpu_run(s, attention_task, &j, j.panels * a->n_heads);
 }

@@ -95,49 +95,59 @@ static bool take_digits(const char *s, size_t e, size_t *i, char *text, size_t *
     return *i > from;
 }
 
+/* nan, inf, infinity. */
+static bool named_real(const char *s, size_t n, double *v)
+{
+    if (is_word(s, n, "nan"))
+        *v = NAN;
+    else if (is_word(s, n, "inf") || is_word(s, n, "infinity"))
+        *v = INFINITY;
+    else
+        return false;
+    return true;
+}
+
+/* The number s[b..e) in the grammar of JSON: no zeros in front, digits on both sides of the point. */
+static bool json_form(const char *s, size_t b, size_t e, char *text, size_t *n)
+{
+    while (b + 1 < e && s[b] == '0' && digit_of(s[b + 1]) < 10) b++;
+    bool digits = take_digits(s, e, &b, text, n);
+    if (!digits) text[(*n)++] = '0';
+    if (b < e && s[b] == '.') {
+        b++;
+        text[(*n)++] = '.';
+        const bool more = take_digits(s, e, &b, text, n);
+        if (!more) text[(*n)++] = '0';
+        digits |= more;
+    }
+    if (!digits) return false;
+    if (b < e && (s[b] | 32) == 'e') {
+        text[(*n)++] = 'e';
+        b++;
+        if (b < e && (s[b] == '+' || s[b] == '-')) text[(*n)++] = s[b++];
+        if (!take_digits(s, e, &b, text, n)) return false;
+    }
+    text[*n] = 0;
+    return b == e;
+}
+
 lath_status text_to_real(render *r, const chat_str *s, double *v, bool *ok)
 {
-    char text[128] = "0";
+    char text[128];
     size_t b, e, n = 0;
     json_value j;
     bool minus = false;
     *ok = false;
     trimmed(s, &b, &e);
     if (b < e && (s->s[b] == '+' || s->s[b] == '-')) minus = s->s[b++] == '-';
-    *ok = true;
-    if (is_word(s->s + b, e - b, "nan")) *v = NAN;
-    if (is_word(s->s + b, e - b, "inf") || is_word(s->s + b, e - b, "infinity")) *v = minus ? -INFINITY : INFINITY;
-    if (e > b && (s->s[b] | 32) >= 'i' && (s->s[b] | 32) <= 'n') {
-        *ok =
-            is_word(s->s + b, e - b, "nan") || is_word(s->s + b, e - b, "inf") || is_word(s->s + b, e - b, "infinity");
-        return LATH_OK;
-    }
-    *ok = false;
     if (e - b > 100) return render_fail(r, LATH_ERR_UNSUPPORTED, "a number of more than 100 characters");
-    /* In the grammar of JSON: no zeros in front, digits on both sides of the point. */
-    while (b + 1 < e && s->s[b] == '0' && digit_of(s->s[b + 1]) < 10) b++;
-    size_t i = b;
-    bool digits = take_digits(s->s, e, &i, text, &n);
-    if (!digits) text[n++] = '0';
-    if (i < e && s->s[i] == '.') {
-        i++;
-        text[n++] = '.';
-        const bool more = take_digits(s->s, e, &i, text, &n);
-        if (!more) text[n++] = '0';
-        digits |= more;
+    if (named_real(s->s + b, e - b, v)) {
+        *ok = true;
+    } else if (json_form(s->s, b, e, text, &n) && chat_read_number(text, n, &j)) {
+        *v = j.kind == JSON_INT ? (double)j.u.integer : j.u.real;
+        *ok = true;
     }
-    if (!digits) return LATH_OK;
-    if (i < e && (s->s[i] | 32) == 'e') {
-        text[n++] = 'e';
-        i++;
-        if (i < e && (s->s[i] == '+' || s->s[i] == '-')) text[n++] = s->s[i++];
-        if (!take_digits(s->s, e, &i, text, &n)) return LATH_OK;
-    }
-    text[n] = 0;
-    if (i != e || !chat_read_number(text, n, &j)) return LATH_OK;
-    *v = j.kind == JSON_INT ? (double)j.u.integer : j.u.real;
-    if (minus) *v = -*v;
-    *ok = true;
+    if (*ok && minus) *v = -*v;
     return LATH_OK;
 }
 
@@ -407,8 +417,9 @@ lath_status format_percent(render *r, const chat_str *format, value v, value *ou
         TRY(render_step(r, 1));
         TRY(percent_one(&o, &p));
     }
-    if (p.used < p.n && !p.names && !(v.kind == V_LIST && p.used == 0))
-        return render_fail(r, LATH_ERR_INPUT, "%%: more values than the format takes");
+    /* What has subscripts may be more than the format takes, but for texts and tuples. */
+    const bool may = v.kind == V_DICT || v.kind == V_LIST || v.kind == V_RANGE || v.kind == V_UNDEFINED;
+    if (p.used < p.n && !may) return render_fail(r, LATH_ERR_INPUT, "%%: more values than the format takes");
     return text_finish(&o, out);
 }
 

@@ -189,6 +189,7 @@ void gguf_tokenizer_put(gguf_writer *w, const tok_arrays *a)
     if (a->scores) gguf_put_array(w, "tokenizer.ggml.scores", GGUF_F32, a->scores, a->n);
     if (a->types) gguf_put_array(w, "tokenizer.ggml.token_type", GGUF_I32, a->types, a->n);
     if (a->merges) put_texts(w, "tokenizer.ggml.merges", a->merges, a->n_merges);
+    if (a->n_charsmap) gguf_put_array(w, "tokenizer.ggml.precompiled_charsmap", GGUF_U8, a->charsmap, a->n_charsmap);
     for (size_t i = 0; i < N_NUMBERS; i++) {
         int32_t v;
         memcpy(&v, (const char *)a + numbers[i].offset, sizeof(v));

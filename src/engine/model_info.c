@@ -97,6 +97,9 @@ lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, 
         .class_name = model->class_name,
         .n_labels = model->labels.n,
         .score_activation = model->kind == MODEL_CROSS_ENCODER ? model->st.activation_fn : NULL,
+        .n_experts = d->n_experts,
+        .n_top_experts = d->n_top_experts,
+        .d_expert = d->d_expert,
         .chat_template = model_chat_template(model),
     };
     info->end_ids = model_end_ids(model, &info->n_end_ids);

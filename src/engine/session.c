@@ -33,6 +33,7 @@ static lath_status check_options(const lath_model *m, const lath_session_options
     if (!m->arch.desc->window)
         return err_set(err, LATH_ERR_UNSUPPORTED, "%s: a %s model does not generate", m->path, m->arch.desc->name);
     const int32_t most = m->arch.dims.max_positions;
+    if ((int)o->kv < 0 || o->kv > LATH_KV_F16) return err_set(err, LATH_ERR_USAGE, "kv: no such value: %d", (int)o->kv);
     if (o->ctx < 0 || o->ctx > most)
         return err_set(err, LATH_ERR_USAGE, "ctx: %d, want 1 to %d (the model's window)", o->ctx, most);
     *ctx = o->ctx ? o->ctx : most < DEFAULT_CTX ? most : DEFAULT_CTX;
@@ -45,7 +46,6 @@ static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; 
 static lath_status plan_kv(lath_session *s, lath_error *err)
 {
     const arch_model *a = &s->model->arch;
-    size_t floats = 0;
     s->slack = INT32_MAX;
     s->kv = alloc_array(&s->model->rt->alloc, (size_t)a->dims.n_layers, sizeof(*s->kv));
     if (!s->kv) return err_nomem(err, (size_t)a->dims.n_layers * sizeof(*s->kv));
@@ -53,24 +53,26 @@ static lath_status plan_kv(lath_session *s, lath_error *err)
         int64_t window = 0, keep = s->ctx;
         TRY(a->desc->window(a, i, &window, err));
         if (window && window + s->chunk < keep) keep = window + s->chunk;
-        s->kv[i] = (kv_layer){
-            .n_slots = round_up(keep, LANES), .head_dim = a->dims.head_dim, .n_kv_heads = a->dims.n_kv_heads};
+        s->kv[i] = (kv_layer){.n_slots = round_up(keep, LANES),
+                              .head_dim = a->dims.head_dim,
+                              .n_kv_heads = a->dims.n_kv_heads,
+                              .half = s->half};
         if (keep < s->ctx && s->kv[i].n_slots - window < s->slack) s->slack = (int32_t)(s->kv[i].n_slots - window);
         size_t n;
-        if (!size_mul(kv_floats(&s->kv[i]), 2, &n) || !size_add(floats, n, &floats)) return err_nomem(err, SIZE_MAX);
+        if (!size_mul(kv_numbers(&s->kv[i]), 2 * kv_size(&s->kv[i]), &n) || !size_add(s->kv_bytes, n, &s->kv_bytes))
+            return err_nomem(err, SIZE_MAX);
     }
-    if (!size_mul(floats, sizeof(float), &s->kv_bytes)) return err_nomem(err, SIZE_MAX);
     return LATH_OK;
 }
 
 static lath_status make_kv(lath_session *s, lath_error *err)
 {
     TRY(plan_kv(s, err));
-    float *at = alloc_table(&s->model->rt->alloc, s->kv_bytes); /* what nobody has written is read by nobody */
+    char *at = alloc_table(&s->model->rt->alloc, s->kv_bytes); /* what nobody has written is read by nobody */
     if (!at) return err_nomem(err, s->kv_bytes);
     s->kv_block = at;
     for (int32_t i = 0; i < s->model->arch.dims.n_layers; i++) {
-        const size_t n = kv_floats(&s->kv[i]);
+        const size_t n = kv_numbers(&s->kv[i]) * kv_size(&s->kv[i]);
         s->kv[i].k = at;
         s->kv[i].v = at + n;
         at += 2 * n;
@@ -89,6 +91,7 @@ static lath_status plan_work(lath_session *s, size_t parts[N_PARTS], lath_error 
     const arch_model *a = &m->arch;
     s->whole.limits = arch_limits(a, s->chunk, s->ctx);
     s->step.limits = arch_limits(a, BACKEND_ROWS_MOST, s->ctx);
+    s->whole.limits.half = s->step.limits.half = s->half;
     parts[PART_STATE] =
         larger(a->desc->state_floats(a, s->whole.ops, s->chunk), a->desc->state_floats(a, s->step.ops, 1));
     parts[PART_LAST] = s->step.ops->view_floats(BACKEND_ROWS_MOST, a->dims.d_model);
@@ -126,6 +129,15 @@ static lath_status make_work(lath_session *s, lath_error *err)
     return LATH_OK;
 }
 
+/* Halves where the weights themselves are rounded to as few bits, unless f32-grade results are asked for. */
+static bool keeps_halves(const lath_model *m, lath_kv kv)
+{
+    uint64_t n = 0, bytes = 0;
+    if (kv != LATH_KV_AUTO) return kv == LATH_KV_F16;
+    arch_count_weights(&m->arch, &n, &bytes);
+    return m->integer && bytes < n * sizeof(float);
+}
+
 /* A session without memory, for these options. */
 static lath_status begin_session(const lath_model *m, const lath_session_options *opts, lath_session *s,
                                  lath_error *err)
@@ -134,10 +146,13 @@ static lath_status begin_session(const lath_model *m, const lath_session_options
     int32_t ctx = 0;
     TRY(check_options(m, opts ? opts : &defaults, &ctx, err));
     *s = (lath_session){.model = m, .ctx = ctx, .chunk = ctx < CHUNK ? ctx : CHUNK};
+    s->half = opts ? keeps_halves(m, opts->kv) : keeps_halves(m, LATH_KV_AUTO);
+    if (opts) s->progress = opts->progress;
+    if (opts) s->progress_ctx = opts->progress_ctx;
     s->whole = (stream){.ops = m->rt->ops, .pool = m->rt->pool, .kern = &m->rt->kern};
     s->step = s->whole;
     s->step.ops = backend_cpu_rows();
-    s->step.integer = m->integer;
+    s->step.integer = s->whole.integer = m->integer;
     return LATH_OK;
 }
 
@@ -164,7 +179,7 @@ lath_status lath_session_create(const lath_model *model, const lath_session_opti
 static lath_status plan_layers(const lath_session *s, lath_session_plan *out, lath_error *err)
 {
     const arch_model *a = &s->model->arch;
-    const uint64_t layer = 2 * (uint64_t)a->dims.n_kv_heads * (uint64_t)a->dims.head_dim * sizeof(float);
+    const uint64_t layer = 2 * (uint64_t)a->dims.n_kv_heads * (uint64_t)a->dims.head_dim * kv_size(&s->kv[0]);
     for (int32_t i = 0; i < a->dims.n_layers; i++) {
         int64_t window = 0;
         TRY(a->desc->window(a, i, &window, err));
@@ -281,10 +296,11 @@ static lath_status check_ids(const lath_session *s, const int32_t *ids, int32_t 
     return LATH_OK;
 }
 
-static int32_t rotation_of(const lath_session *s, int32_t length)
+/* What is kept was turned otherwise than a sequence of `length` tokens is. */
+static bool is_stale(const lath_session *s, int32_t length)
 {
     const arch_desc *d = s->model->arch.desc;
-    return d->rotation ? d->rotation(&s->model->arch, length) : 0;
+    return s->n > 0 && d->stale && d->stale(&s->model->arch, s->turned, length);
 }
 
 /* Runs s->ids up to `end`; `see` is for those from `first` on. */
@@ -303,22 +319,36 @@ static lath_status run_to(lath_session *s, stream *on, int32_t first, int32_t en
                    "the logits behind token %d are not finite: the model's weights are out of range", s->n - 1);
 }
 
+/* A long prompt may take minutes: whoever wants to know is asked while it goes on, so that it can be stopped. */
+static const double ASK_SECONDS = 0.05;
+
+static bool ask(void *ctx)
+{
+    lath_session *s = ctx;
+    const double now = clock_now();
+    if (now - s->asked < ASK_SECONDS) return false;
+    s->asked = now;
+    return s->progress(s->progress_ctx, (size_t)s->n, (size_t)s->wanted) != 0;
+}
+
 lath_status session_append(lath_session *s, const int32_t *ids, int32_t n, session_see see, void *ctx, lath_error *err)
 {
     if (n == 0) return LATH_OK;
     if (n > s->ctx - s->n)
         return err_set(err, LATH_ERR_KV_FULL, "%d tokens behind %d: the session holds %d", n, s->n, s->ctx);
     TRY(check_ids(s, ids, n, err));
-    const int32_t before = s->n, end = before + n, rotation = rotation_of(s, end);
-    const bool again = before > 0 && rotation != s->rotation; /* what is kept was turned otherwise */
+    const int32_t before = s->n, end = before + n;
+    const bool again = is_stale(s, end);
     stream *on = n == 1 && !again ? &s->step : &s->whole;
     const double begin = clock_now();
     memmove(s->ids + before, ids, (size_t)n * sizeof(*ids));
     s->has_logits = false;
-    s->rotation = rotation;
+    s->turned = end;
     if (end > s->written) s->written = end; /* even where it fails in between */
     if (again) s->n = 0;
-    pool_enter(on->pool);
+    s->asked = begin;
+    s->wanted = before + n;
+    pool_enter_until(on->pool, s->progress && n > 1 ? ask : NULL, s);
     const lath_status st = run_to(s, on, before, end, see, ctx, err);
     pool_leave(on->pool);
     const double seconds = clock_now() - begin;
@@ -366,7 +396,7 @@ lath_status lath_session_sync(lath_session *s, const int32_t *ids, size_t n, siz
     int32_t same = 0;
     while (same < s->n && same < (int32_t)n && s->ids[same] == ids[same]) same++;
     if (same == (int32_t)n && same > 0 && !(same == s->n && s->has_logits)) same--; /* its logits are wanted */
-    if (rotation_of(s, (int32_t)n) != s->rotation) same = 0;
+    if (is_stale(s, (int32_t)n)) same = 0;
     (void)lath_session_rewind(s, (size_t)same);
     if (reused) *reused = (size_t)s->n;
     return session_append(s, ids + s->n, (int32_t)n - s->n, NULL, NULL, err);

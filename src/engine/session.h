@@ -14,11 +14,12 @@ struct lath_session {
     int32_t ctx, chunk; /* tokens that it may hold; tokens of a batch at most */
     int32_t n;          /* tokens that it holds */
     int32_t written;    /* positions that have been written since it was last empty */
-    int32_t rotation;   /* what is kept was turned by: arch_desc.rotation */
+    int32_t turned;     /* tokens that it held when what is kept was last added to: see arch_desc.stale */
     int32_t slack;      /* positions beyond its window that every layer keeps at least */
     bool has_logits;    /* those of the last token are there */
     stream whole, step; /* many tokens; one */
     kv_layer *kv;       /* [n_layers] */
+    bool half;          /* keys and values are kept as F16 */
     int32_t *ids;       /* [ctx] the tokens */
     batch b;            /* of up to chunk tokens */
     float *state, *last,
@@ -29,6 +30,10 @@ struct lath_session {
     size_t kv_bytes, work_bytes;
     const trace_sink *trace; /* NULL: nobody looks inside */
     lath_session_stats stats;
+    lath_progress_fn progress; /* may be NULL */
+    void *progress_ctx;
+    double asked;   /* when it was called last */
+    int32_t wanted; /* tokens that there will be behind the call that is going on */
 };
 
 /* Sees the logits [vocab] of token `at`. */

@@ -62,6 +62,10 @@ typedef struct kern_linear_args {
     int32_t last_lanes; /* lanes in use of panel p1 - 1 */
     kern_fn fn;
     float *scratch; /* table->linear_scratch floats of this worker */
+    /* NULL, or x as quantize_panel makes it for this type of blocks: then x is unused, and products are those of gemv with xq (kern_gemv_args), but for
+     * the rounding of their sums. */
+    const void *xq;
+    int64_t xq_stride; /* bytes from panel to panel, a multiple of 64, at least kern_xq_panel_bytes */
 } kern_linear_args;
 
 /* Norms over the d features of each lane, v = x + r:
@@ -127,9 +131,10 @@ typedef struct kern_attention_args {
 typedef struct kern_attention_row_args {
     const float *q; /* [n_q][head_dim] */
     int64_t q_stride;
-    const float *k, *v;
-    int64_t kv_stride, head_dim;
+    const void *k, *v;           /* of panel 0, as in kern_attention_args, of f32 or of halves */
+    int64_t kv_stride, head_dim; /* numbers from panel to panel */
     int32_t ring, n_q;
+    bool half;
     int64_t begin, end;
     float scale, softcap;
     float *out; /* [n_q][head_dim] */
@@ -208,6 +213,7 @@ typedef struct kern_dot_rows_i8_args {
 /* l2_normalize: x [d][16] of one panel, each of the first `lanes` lanes divided by max(its L2 norm, 1e-12).
  * first_nonfinite: index of the first NaN or infinity of n numbers (of a dtype_is_weight, any alignment), or -1. Of blocks the scales are looked
  * at (quant.h), and the index is that of a block's first number.
+ * to_half, from_half: n numbers to binary16, to the nearest, ties to even, and back. Any alignment.
  * map: y[i] = fn(x[i]); y may be x.
  * glu: y[i] = fn(gate[i]) * up[i] (Dauphin et al. 2017, Shazeer 2020); y may be gate or up. Any alignment. */
 
@@ -235,13 +241,13 @@ typedef struct kern_gemv_args {
     int64_t y_stride;
     int64_t k, n0, n1;
     kern_fn fn;
-    float *scratch; /* table->gemv_scratch floats of this worker */
 } kern_gemv_args;
 
 /* quantize_x: k activations to 8 bits in blocks, as gemv wants them beside weights of `type` (kern_xq.h has the layout): q[i] = x[i] / d rounded to the
  * nearest, ties to even, d = the block's largest magnitude / 127, so |q[i]| <= 127 and |x[i] - q[i] d| <= d / 2 (and a rounding). A block
  * that is nowhere above 2^-120 becomes 0. NaN or infinity in a block: d is NaN. k is a whole number of the type's blocks. All of the kern_xq_bytes
- * bytes are written, and are the same on every ISA. */
+ * bytes are written, and are the same on every ISA.
+ * quantize_panel: the same of the 16 lanes of a panel, x: [k][16], each lane by itself. */
 
 /* How activations are quantised for weights of a type; types of one kind share what quantize_x made. */
 typedef enum kern_xq_kind {
@@ -252,13 +258,14 @@ typedef enum kern_xq_kind {
 kern_xq_kind kern_xq_kind_of(dtype type);
 /* Bytes of a quantised row of k numbers, a multiple of 64; 0: no integer products. */
 size_t kern_xq_bytes(dtype type, int64_t k);
+/* The same of a panel of 16 rows. */
+size_t kern_xq_panel_bytes(dtype type, int64_t k);
 
 typedef struct kern_table {
     const char *isa;       /* of the highest overlay in use */
     int32_t row_block;     /* rows that `linear` computes together: split rows at multiples of it */
     int32_t panel_group;   /* panels that `linear` takes per pass over the weights */
     size_t linear_scratch; /* floats of scratch that `linear` needs per worker, 64-byte aligned */
-    size_t gemv_scratch;   /* the same of `gemv` */
 #define KERN(slot, result, args, tolerance) result(*slot) args;
 #include "kern/kern.def"
 #undef KERN

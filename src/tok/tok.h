@@ -60,11 +60,14 @@ typedef struct tok_arrays {
 /* name leads messages. LATH_ERR_FORMAT; LATH_ERR_UNSUPPORTED: a kind or pre that is not known, named. */
 lath_status tok_open_arrays(const lath_allocator *alloc, const char *name, const tok_arrays *a, tok **out,
                             lath_error *err);
-/* The way back (tok_gguf_out.c): the arrays of dir's tokenizer.json and tokenizer_config.json, for a model of n_ids rows (0: as many as there are
- * tokens). Everything is of `mem`. What only a GGUF file's reader does otherwise is said in the log. LATH_ERR_UNSUPPORTED: such a file cannot say it,
+/* The way back (tok_gguf_out.c): the arrays of dir's tokenizer.json, SentencePiece file or vocab.json and merges.txt, with tokenizer_config.json, for a
+ * model of n_ids rows (0: as many as there are tokens). Everything is of `mem`. What only a GGUF file's reader does otherwise is said in the log. LATH_ERR_UNSUPPORTED: such a file cannot say it,
  * named. */
 lath_status tok_arrays_read(arena *mem, const char *dir, int64_t n_ids, const log_sink *log, tok_arrays *out,
                             lath_error *err);
+/* tokenizer.json from memory (tests, fuzzing); `name` leads messages. */
+lath_status tok_arrays_parse(arena *mem, const char *name, const char *json, size_t n, int64_t n_ids,
+                             const log_sink *log, tok_arrays *out, lath_error *err);
 /* Puts a Lowercase step before the normalizer, as sentence-transformers does for do_lower_case. Before the tokenizer
  * is shared. */
 lath_status tok_prepend_lowercase(tok *t, lath_error *err);

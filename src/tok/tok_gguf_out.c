@@ -5,12 +5,11 @@
  *
  *     gpt2    BPE of byte letters; its split patterns have a name (tok_gguf_split.c)
  *     llama   BPE with byte fallback over text whose spaces are U+2581, as SentencePiece trains it. Its merges carry no more than an order of pieces,
- *             which becomes their scores (see put_scores); merges that carry more are refused
+ *             which becomes their scores (tok_gguf_scores.c); merges that carry more are refused
  */
 #include "tok/tok_gguf.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -18,6 +17,7 @@
 #include "base/utf8.h"
 #include "tok/tok_parts.h"
 #include "tok/tok_spm_proto.h"
+#include "tok/tok_vocab_json.h"
 
 enum { JSON_MOST = 1 << 30, MOST_PATTERNS = 8, MOST_IDS = 1 << 24 };
 
@@ -25,14 +25,8 @@ static const char mark[] = "\xE2\x96\x81"; /* U+2581 */
 static const char byte_level_pattern[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
-typedef struct entry {
-    tok_string text;
-    int64_t id;
-} entry;
-
-typedef struct merge {
-    tok_string left, right;
-} merge;
+typedef tok_gguf_entry entry;
+typedef tok_gguf_merge merge;
 
 typedef struct added {
     tok_string content;
@@ -452,95 +446,6 @@ static lath_status put_bytes(job *j)
     return put_merges(j);
 }
 
-/* ------------------------------------------------------------------------------------------------- pieces and scores */
-
-/* Of the merges that make one token: how many there are, the first and the last. */
-typedef struct made {
-    uint32_t count, first, last, index; /* of the entry */
-} made;
-
-static lath_status count_made(const job *j, made *v)
-{
-    char text[512];
-    for (size_t i = 0; i < n_entries(j); i++) v[i] = (made){0, UINT32_MAX, 0, (uint32_t)i};
-    for (size_t r = 0; r < n_merges(j); r++) {
-        const merge *m = &merges(j)[r];
-        const size_t n = m->left.n + m->right.n;
-        uint64_t i;
-        if (n > sizeof(text)) return err_set(j->err, LATH_ERR_LIMIT, "%s: merge %zu makes %zu bytes", j->name, r, n);
-        memcpy(text, m->left.s, m->left.n);
-        memcpy(text + m->left.n, m->right.s, m->right.n);
-        if (!map_find(&j->by_text, text, n, &i))
-            return err_set(j->err, LATH_ERR_FORMAT, "%s: merge %zu makes \"%.*s\", which is no token", j->name, r,
-                           (int)n, text);
-        if (v[i].count++ == 0) v[i].first = (uint32_t)r;
-        v[i].last = (uint32_t)r;
-    }
-    return LATH_OK;
-}
-
-/* Pieces merge wherever two of them make a third one: every such pair has to be a merge. */
-static lath_status check_pairs(const job *j, const made *v, const int32_t *types)
-{
-    for (size_t i = 0; i < n_entries(j); i++) {
-        const entry *e = &entries(j)[i];
-        uint32_t pairs = 0;
-        if (types[e->id] != TOK_SPM_NORMAL) continue;
-        for (size_t k = 1; k < e->text.n; k++) {
-            if (((uint8_t)e->text.s[k] & 0xC0) == 0x80) continue;
-            pairs +=
-                map_find(&j->by_text, e->text.s, k, NULL) && map_find(&j->by_text, e->text.s + k, e->text.n - k, NULL);
-        }
-        if (pairs != v[i].count)
-            return err_set(
-                j->err, LATH_ERR_UNSUPPORTED,
-                "%s: token \"%.80s\" has %u merges, but %u pairs of tokens make it: this is not the order of "
-                "pieces that a GGUF file can say",
-                j->name, e->text.s, v[i].count, pairs);
-    }
-    return LATH_OK;
-}
-
-static int earlier_first(const void *a, const void *b)
-{
-    const made *x = a, *y = b;
-    if (x->first != y->first) return x->first < y->first ? -1 : 1;
-    return x->index < y->index ? -1 : x->index > y->index;
-}
-
-/* SentencePiece merges the pair of the best score, and its score is that of the piece it makes; files of merges list the pairs of the best piece
- * first, then those of the next. So pieces whose merges come one behind the other have falling scores; where merges of several pieces lie
- * between each other these had one score, which is the same thing only where no text can tell: pieces that are cut out of it before. Tokens that
- * no merge makes come last. The scores of added tokens are those of llama.cpp's converter. */
-static lath_status put_scores(job *j, const int32_t *types)
-{
-    const size_t n = n_entries(j);
-    made *v = arena_array(j->mem, n, sizeof(*v));
-    float *scores = arena_array(j->mem, j->n_ids, sizeof(*scores)), rank = 0;
-    if (!v || !scores) return err_nomem(j->err, n * sizeof(*v));
-    TRY(count_made(j, v));
-    TRY(check_pairs(j, v, types));
-    qsort(v, n, sizeof(*v), earlier_first);
-    uint32_t end = 0;
-    for (size_t i = 0; i < n; i++) {
-        const entry *e = &entries(j)[v[i].index];
-        const bool shared = i > 0 && v[i].count > 0 && v[i].first < end;
-        if (shared && types[e->id] == TOK_SPM_NORMAL)
-            return err_set(j->err, LATH_ERR_UNSUPPORTED,
-                           "%s: the merges of token \"%.80s\" lie between those of others: this is not the order of "
-                           "pieces that a GGUF file can say",
-                           j->name, e->text.s);
-        if (v[i].count > 0 && v[i].last > end) end = v[i].last;
-        if (types[e->id] == TOK_SPM_NORMAL) scores[e->id] = -rank++;
-    }
-    for (size_t i = 0; i < j->n_ids; i++) {
-        if (types[i] == TOK_SPM_CONTROL || types[i] == TOK_SPM_USER_DEFINED) scores[i] = -1000;
-        if (types[i] == TOK_SPM_UNUSED) scores[i] = -10000;
-    }
-    j->out->scores = scores;
-    return LATH_OK;
-}
-
 static lath_status put_pieces(job *j)
 {
     int32_t *types;
@@ -551,7 +456,18 @@ static lath_status put_pieces(job *j)
     j->out->add_space_prefix = j->space_prefix;
     TRY(put_tokens(j, &types));
     if (j->out->unk >= 0 && types[j->out->unk] == TOK_SPM_NORMAL) types[j->out->unk] = TOK_SPM_UNKNOWN;
-    return put_scores(j, types);
+    float *scores = arena_array(j->mem, j->n_ids, sizeof(*scores));
+    if (!scores) return err_nomem(j->err, j->n_ids * sizeof(*scores));
+    const tok_gguf_bpe b = {.mem = j->mem,
+                            .name = j->name,
+                            .entries = entries(j),
+                            .n = n_entries(j),
+                            .merges = merges(j),
+                            .n_merges = n_merges(j),
+                            .by_text = &j->by_text};
+    TRY(tok_gguf_scores(&b, types, j->n_ids, scores, j->err));
+    j->out->scores = scores;
+    return LATH_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- model */
@@ -606,29 +522,22 @@ static lath_status convert(job *j, int64_t n_ids)
     return j->byte_level ? put_bytes(j) : put_pieces(j);
 }
 
-lath_status tok_arrays_read(arena *mem, const char *dir, int64_t n_ids, const log_sink *log, tok_arrays *out,
-                            lath_error *err)
+/* tokenizer.json: text, or the file `name`. */
+static lath_status read_json(const job *outer, const buf *text, int64_t n_ids)
 {
     lath_status st;
-    json_value *root = NULL, *config = NULL;
-    *out = (tok_arrays)TOK_ARRAYS_INIT;
-    job j = {.mem = mem, .log = log, .err = err, .out = out};
+    json_value *root = NULL;
+    job j = *outer;
+    arena *mem = j.mem;
     buf_init(&j.vocab, mem->alloc, JSON_MOST);
     buf_init(&j.merges, mem->alloc, JSON_MOST);
     buf_init(&j.extra, mem->alloc, JSON_MOST);
     map_init(&j.by_text, mem->alloc);
     const json_tap taps[] = {{"model.vocab", on_vocab, &j}, {"model.merges", on_merge, &j}};
     const json_options opts = {.max_bytes = JSON_MOST, .taps = taps, .n_taps = 2};
-    const char *config_name = file_join_in(mem, dir, "tokenizer_config.json");
-    j.name = file_join_in(mem, dir, "tokenizer.json");
-    if (!j.name || !config_name) {
-        st = err_nomem(err, strlen(dir));
-        goto done;
-    }
-    if (file_exists(config_name)) TRY_DONE(json_load(mem, config_name, NULL, &config, err));
-    TRY_DONE(json_load(mem, j.name, &opts, &root, err));
+    TRY_DONE(text ? json_parse(mem, j.name, text->data, text->len, &opts, &root, j.err)
+                  : json_load(mem, j.name, &opts, &root, j.err));
     j.root = root;
-    j.config = config;
     TRY_DONE(convert(&j, n_ids));
 done:
     map_deinit(&j.by_text);
@@ -636,4 +545,56 @@ done:
     buf_deinit(&j.merges);
     buf_deinit(&j.extra);
     return st;
+}
+
+lath_status tok_arrays_parse(arena *mem, const char *name, const char *json, size_t n, int64_t n_ids,
+                             const log_sink *log, tok_arrays *out, lath_error *err)
+{
+    const job j = {.mem = mem, .name = name, .log = log, .err = err, .out = out};
+    const buf text = {.data = (char *)(uintptr_t)json, .len = n};
+    *out = (tok_arrays)TOK_ARRAYS_INIT;
+    return read_json(&j, &text, n_ids);
+}
+
+/* vocab.json and merges.txt, by way of the tokenizer.json that they stand for. */
+static lath_status read_vocab_json(job *j, const char *dir, int64_t n_ids)
+{
+    buf json;
+    buf_init(&json, j->mem->alloc, JSON_MOST);
+    lath_status st = tok_vocab_json_to_json(j->mem->alloc, dir, j->config, &json, j->err);
+    if (st == LATH_OK) st = read_json(j, &json, n_ids);
+    buf_deinit(&json);
+    return st;
+}
+
+/* The path in dir where there is such a file, else NULL; *failed: no memory. */
+static const char *path_of(job *j, const char *dir, const char *name, bool *failed)
+{
+    const char *path = file_join_in(j->mem, dir, name);
+    *failed |= !path;
+    return path && file_exists(path) ? path : NULL;
+}
+
+lath_status tok_arrays_read(arena *mem, const char *dir, int64_t n_ids, const log_sink *log, tok_arrays *out,
+                            lath_error *err)
+{
+    static const char *const spm[] = {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"};
+    job j = {.mem = mem, .log = log, .err = err, .out = out};
+    json_value *config = NULL;
+    bool failed = false;
+    *out = (tok_arrays)TOK_ARRAYS_INIT;
+    const char *config_name = path_of(&j, dir, "tokenizer_config.json", &failed);
+    const char *vocab = path_of(&j, dir, "vocab.json", &failed), *merges_txt = path_of(&j, dir, "merges.txt", &failed);
+    j.name = file_join_in(mem, dir, "tokenizer.json");
+    if (failed || !j.name) return err_nomem(err, strlen(dir));
+    if (config_name) TRY(json_load(mem, config_name, NULL, &config, err));
+    j.config = config;
+    for (size_t i = 0; !file_exists(j.name) && i < sizeof(spm) / sizeof(spm[0]); i++) {
+        const char *path = path_of(&j, dir, spm[i], &failed);
+        if (failed) return err_nomem(err, strlen(dir));
+        if (path) return tok_arrays_of_spm(mem, path, config, n_ids, out, err);
+    }
+    if (file_exists(j.name) || !vocab || !merges_txt) return read_json(&j, NULL, n_ids);
+    j.name = vocab;
+    return read_vocab_json(&j, dir, n_ids);
 }

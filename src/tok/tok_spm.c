@@ -367,11 +367,24 @@ static lath_status put_bpe(const writer *w)
     return LATH_OK;
 }
 
+static bool is_fairseq(const writer *w)
+{
+    return class_is(w, "XLMRobertaTokenizer") && w->m->kind == TOK_SPM_UNIGRAM && w->m->n > 3;
+}
+
+lath_status tok_spm_template(const tok_spm *m, const json_value *config, const char *name, int64_t *bos, int64_t *eos,
+                             bool *fairseq, lath_error *err)
+{
+    writer w = {.m = m, .config = config, .name = name, .err = err};
+    *fairseq = w.fairseq = is_fairseq(&w);
+    return read_template(&w, bos, eos);
+}
+
 lath_status tok_spm_put_json(arena *mem, const char *name, const tok_spm *m, const json_value *config, buf *out,
                              lath_error *err)
 {
     writer w = {.b = out, .m = m, .config = config, .name = name, .mem = mem, .err = err};
-    w.fairseq = class_is(&w, "XLMRobertaTokenizer") && m->kind == TOK_SPM_UNIGRAM && m->n > 3;
+    w.fairseq = is_fairseq(&w);
     put(&w, "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,");
     put_added_tokens(&w);
     put_normalizer(&w);

@@ -42,6 +42,9 @@ LATH_MODELS=$T/models; export LATH_MODELS
 run embed -q -m one 'The green river runs.' water; check "by its name" cmp -s "$T/want" "$T/out"
 run embed -q -m org/one.gguf 'The green river runs.' water; check "by its file name" cmp -s "$T/want" "$T/out"
 unset LATH_MODELS
+mkdir "$T/folder"; cp "$B" "$T/folder/q8.gguf"; cp "$B" "$T/folder/mmproj-f16.gguf"; : >"$T/folder/x-00002-of-00002.gguf"
+run embed -q -m "$T/folder" 'The green river runs.' water; check "the one in a folder" cmp -s "$T/want" "$T/out"
+cp "$B" "$T/folder/x-00001-of-00002.gguf"; run embed -m "$T/folder" x; fails_with 3 'folder: 2 GGUF models are in it; name one of the files'
 
 # refused
 head -c 20000 "$L" >"$T/cut.gguf"; run info -m "$T/cut.gguf"; fails_with 3 'cut.gguf'

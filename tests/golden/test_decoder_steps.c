@@ -168,12 +168,6 @@ static int keep_logits(void *ctx, size_t at, const float *logits)
     return 0;
 }
 
-static int32_t rotation_of(const opened *o, size_t length)
-{
-    const arch_model *m = &o->model->arch;
-    return m->desc->rotation ? m->desc->rotation(m, (int64_t)length) : 0;
-}
-
 /* Logits of all at once, of one by one, and of pieces. Where the base of the rotation grows with the text ("dynamic"), a step sees keys that were turned for
  * a shorter one, as in the reference: that is compared up to where it begins. */
 static void steps_of(const char *path, const char *name)
@@ -201,7 +195,8 @@ static void steps_of(const char *path, const char *name)
         for (size_t i = 0; i < n; i++) {
             const size_t at = i * (size_t)o.vocab;
             const double d = golden_max_abs(whole.to + at, parts.to + at, (size_t)o.vocab);
-            if (rotation_of(&o, i + 1) != rotation_of(&o, n)) continue; /* a longer text is turned otherwise */
+            const arch_model *m = &o.model->arch;
+            if (m->desc->stale(m, (int64_t)n, (int64_t)i + 1)) continue; /* a longer text is turned otherwise */
             if (!(d <= STEP_ABS)) fail_msg("%s: position %zu: other by %g", name, i, d);
             worst = fmax(worst, d);
         }
@@ -218,9 +213,56 @@ static void test_steps(void **state)
     each_case(steps_of);
 }
 
+/* ----------------------------------------------------------------------------------------------------- cuts and ways back */
+
+/* The logits of the last of n tokens of the long prompt as a new session has them. */
+static void fresh_logits(const char *path, size_t n, int32_t chunk, float *out)
+{
+    lath_error err;
+    opened o = open_case(path, 2, LATH_ISA_AUTO);
+    if (chunk) o.session->chunk = chunk;
+    assert_ok(lath_session_append(o.session, prompt_ids(&o, LONG_PROMPT)->data, n, &err), err);
+    memcpy(out, logits_of(&o), (size_t)o.vocab * sizeof(float));
+    close_case(o);
+}
+
+/* How a prompt is cut into batches changes no bit; nor what the session held before, whatever turns keys by the length of the text. */
+static void cuts_of(const char *path, const char *name)
+{
+    static const size_t lengths[] = {45, 20, 41, 34, 33, 45};
+    lath_error err;
+    opened o = open_case(path, 1, LATH_ISA_AUTO);
+    const tensor *ids = prompt_ids(&o, LONG_PROMPT);
+    const size_t bytes = sizeof(float) * (size_t)o.vocab;
+    float *want = test_malloc(bytes), *cut = test_malloc(bytes);
+    const bool grows = strstr(name, "dynamic"); /* there what is kept of a shorter text stays as it was turned */
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        const size_t n = lengths[i],
+                     held = lath_session_rewind(o.session, n - 3); /* never a single token: a step rounds otherwise */
+        fresh_logits(path, n, 0, want);
+        fresh_logits(path, n, 16, cut);
+        if (memcmp(want, cut, bytes) != 0) fail_msg("%s: %zu tokens in batches of 16: other bits", name, n);
+        const bool longer = i > 0 && n > lengths[i - 1];
+        assert_ok(lath_session_append(o.session, (const int32_t *)ids->data + held, n - held, &err), err);
+        assert_int_equal(lath_session_size(o.session), n);
+        if (!(grows && longer) && memcmp(want, logits_of(&o), bytes) != 0)
+            fail_msg("%s: %zu tokens after %zu: other bits", name, n, i ? lengths[i - 1] : 0);
+    }
+    test_free(want);
+    test_free(cut);
+    close_case(o);
+}
+
+static void test_cuts(void **state)
+{
+    (void)state;
+    each_case(cuts_of);
+}
+
 int main(int argc, char **argv)
 {
     only = argc > 1 ? argv[1] : NULL;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_greedy), cmocka_unit_test(test_steps)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_greedy), cmocka_unit_test(test_steps),
+                                       cmocka_unit_test(test_cuts)};
     return TEST_RUN(tests);
 }

@@ -95,14 +95,22 @@ static void attention_row_case(check *c, int64_t head_dim, int64_t begin, int64_
             k[at] = rng_float(r, 2.0f), v[at] = rng_float(r, 2.0f);
         }
     }
+    const bool half = rng_int(r, 0, 1);
+    uint16_t *k_half = calloc((size_t)(panels * stride) + 64, 2), *v_half = calloc((size_t)(panels * stride) + 64, 2);
+    assert_true(k_half && v_half);
+    for (int64_t i = 0; half && i < panels * stride; i++) { /* numbers that a half holds */
+        k_half[i] = half_from_f32(k[i]), v_half[i] = half_from_f32(v[i]);
+        k[i] = half_to_f32(k_half[i]), v[i] = half_to_f32(v_half[i]);
+    }
     for (int w = 0; w < 2; w++) {
         const size_t n = kern_attention_row_floats(end - begin / 16 * 16, head_dim);
         float *scratch = oracle_floats((int64_t)n + 8);
         out[w] = oracle_floats(n_q * q_stride + 8);
         const kern_attention_row_args a = {.q = q,
                                            .q_stride = q_stride,
-                                           .k = k,
-                                           .v = v,
+                                           .k = half ? (const void *)k_half : k,
+                                           .v = half ? (const void *)v_half : v,
+                                           .half = half,
                                            .kv_stride = stride,
                                            .head_dim = head_dim,
                                            .ring = ring,
@@ -138,7 +146,7 @@ static void attention_row_case(check *c, int64_t head_dim, int64_t begin, int64_
             check_value(c, out[0][h * q_stride + f], want, out[1][h * q_stride + f], most);
         }
     }
-    free(k), free(v), free(q), free(out[0]), free(out[1]), free(weight);
+    free(k), free(v), free(q), free(out[0]), free(out[1]), free(weight), free(k_half), free(v_half);
     c->cases++;
 }
 
@@ -155,5 +163,45 @@ static void check_attention_row(check *c)
         attention_row_case(c, 128, 3000, 3512, 33, n_q);
     }
 }
+
+/* ------------------------------------------------------------------------------ halves */
+
+/* Against the conversion that tests/unit/tensor proves: all numbers that are a half, and any bits. */
+static void half_cases(check *c, bool to)
+{
+    oracle_rng *r = &c->rng;
+    for (size_t n = 1; n <= 65536; n = n < 40 ? n + 1 : n == 40 ? 65536 : n + 1) {
+        float *x = oracle_floats((int64_t)n + 8), *back = oracle_floats((int64_t)n + 8);
+        uint16_t *h = calloc(n + 8, 2);
+        assert_non_null(h);
+        for (size_t i = 0; i < n; i++) {
+            const uint32_t bits = (uint32_t)rng_next(r);
+            h[i] = (uint16_t)(n > 1000 ? i : bits);
+            memcpy(&x[i], &bits, 4);
+            if (i % 2) x[i] = rng_float(r, 70000.0f);
+            if (isnan(x[i])) x[i] = 0; /* which NaN it becomes is nobody's business */
+        }
+        if (to) {
+            uint16_t *got = calloc(n + 8, 2);
+            assert_non_null(got);
+            c->t->to_half(n, x + 1, got); /* any alignment */
+            for (size_t i = 0; i + 1 < n; i++) assert_int_equal(got[i], half_from_f32(x[i + 1]));
+            free(got);
+        } else {
+            c->t->from_half(n, h, back);
+            for (size_t i = 0; i < n; i++) {
+                const float want = half_to_f32(h[i]);
+                assert_true(isnan(want) ? isnan(back[i]) : memcmp(&want, &back[i], 4) == 0);
+            }
+            assert_true(isnan(back[n]));
+        }
+        c->cases++, c->values += (int64_t)n;
+        free(x), free(back), free(h);
+    }
+}
+
+static void check_to_half(check *c) { half_cases(c, true); }
+
+static void check_from_half(check *c) { half_cases(c, false); }
 
 #endif

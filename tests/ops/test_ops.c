@@ -644,12 +644,17 @@ static void case_kv_append(env *e, const shape *s)
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         const heads *h = &all[i];
         const int64_t dq = h->n * h->dim, dk = h->n_kv * h->dim, window = SLOTS - s->n_tok, most = s->n_tok * BATCHES;
-        kv_layer kv = {.n_slots = SLOTS, .head_dim = h->dim, .n_kv_heads = h->n_kv};
-        kv.k = arena_bytes(&e->mem, kv_floats(&kv) * sizeof(float), 64);
-        kv.v = arena_bytes(&e->mem, kv_floats(&kv) * sizeof(float), 64);
+        kv_layer kv = {.n_slots = SLOTS, .head_dim = h->dim, .n_kv_heads = h->n_kv, .half = i % 2};
+        kv.k = arena_bytes(&e->mem, kv_numbers(&kv) * sizeof(float), 64);
+        kv.v = arena_bytes(&e->mem, kv_numbers(&kv) * sizeof(float), 64);
         assert_true(kv.k && kv.v);
-        for (size_t f = 0; f < kv_floats(&kv); f++) kv.k[f] = kv.v[f] = NAN; /* nobody reads what nobody wrote */
+        memset(kv.k, 0xFF, kv_numbers(&kv) * kv_size(&kv)); /* NaN: nobody reads what nobody wrote */
+        memset(kv.v, 0xFF, kv_numbers(&kv) * kv_size(&kv));
         float *k_rows = rnd_floats(e, most * dk, 2), *v_rows = rnd_floats(e, most * dk, 1), *q_rows;
+        for (int64_t f = 0; kv.half && f < most * dk; f++) { /* numbers that a half holds */
+            k_rows[f] = half_to_f32(half_from_f32(k_rows[f]));
+            v_rows[f] = half_to_f32(half_from_f32(v_rows[f]));
+        }
         for (int64_t at = 0; at < most; at += s->n_tok) {
             view q = rnd_view(e, s->n_tok, dq, 2, &q_rows), both = make_view(e, s->n_tok, 2 * dk + 3);
             view k = e->ops->slice(both, 3, dk), v = e->ops->slice(both, 3 + dk, dk);
@@ -785,7 +790,7 @@ static void env_open(env *e, const backend_ops *ops, const kern_table *kern, int
     e->out = malloc(MAX_FLOATS * sizeof(float));
     assert_non_null(e->out);
     e->s = (stream){.ops = ops, .kern = kern, .err = &e->err};
-    e->s.limits = (op_limits){.n_tok = MAX_TOK, .n_keys = 256, .head_dim = 64, .d = 256};
+    e->s.limits = (op_limits){.n_tok = MAX_TOK, .n_keys = 256, .head_dim = 64, .d = 256, .half = true};
     assert_ok(pool_create(alloc_default(), threads, &e->s.pool, &e->err), e->err);
     e->s.scratch = arena_bytes(&e->mem, ops->scratch_floats(&e->s, &e->s.limits) * sizeof(float), 64);
     assert_non_null(e->s.scratch);

@@ -17,10 +17,11 @@ enum {
     KERN_AVX2_ROWS = 6,         /* rows of the 16-lane tile */
     KERN_AVX2_NARROW_ROWS = 12, /* rows of the 8-lane tile */
     KERN_AVX2_CHUNK = 512,      /* not f32: weights of a row that are f32 at a time; whole blocks */
-    KERN_AVX2_GROUP = 16,       /* most panels of one pass over the weights */
-    KERN_AVX2_GEMV_CHUNK = 512, /* gemv of blocks with floats: numbers of a row that are f32 at a time; whole blocks */
-    KERN_AVX2_GEMV_GROUP = 8    /* most rows of activations of one pass over the weights */
+    KERN_AVX2_GROUP = 16        /* most panels of one pass over the weights */
 };
+
+/* linear where a->xq is given. */
+void kern_avx2_linear_q(const kern_linear_args *a);
 
 /* The first `vectors` (1 or 2) eights of y[0], y[stride], ... = fn of those of x[0], x[16], ...; `rows` rows. */
 void kern_avx2_map_rows(kern_fn fn, int rows, int vectors, const float *x, float *y, int64_t stride);

@@ -24,19 +24,26 @@ typedef struct row_job {
     float *part[HEADS];       /* [head_dim][8] */
 } row_job;
 
-VEC_INLINE const float *panel_at(const kern_attention_row_args *a, const float *base, int64_t p)
+VEC_INLINE const unsigned char *panel_at(const kern_attention_row_args *a, const bool half, const void *base, int64_t p)
 {
-    return base + (a->ring ? p % a->ring : p) * a->kv_stride;
+    const int64_t at = (a->ring ? p % a->ring : p) * a->kv_stride;
+    return (const unsigned char *)base + at * (half ? 2 : 4);
+}
+
+/* Eight kept numbers from number i of a panel. */
+VEC_INLINE __m256 kept(const bool half, const unsigned char *panel, int64_t i)
+{
+    return vec_load(half ? DTYPE_F16 : DTYPE_F32, panel + i * (half ? 2 : 4));
 }
 
 /* Scores of one panel of keys for `n` heads, a constant. */
-VEC_INLINE void panel_scores(const row_job *j, const int n, const float *k, int64_t at)
+VEC_INLINE void panel_scores(const row_job *j, const int n, const bool half, const unsigned char *k, int64_t at)
 {
     const kern_attention_row_args *a = j->a;
     const float *q0 = a->q, *q1 = q0 + a->q_stride, *q2 = q1 + a->q_stride, *q3 = q2 + a->q_stride;
     __m256 a0 = _mm256_setzero_ps(), b0 = a0, a1 = a0, b1 = a0, a2 = a0, b2 = a0, a3 = a0, b3 = a0;
-    for (int64_t f = 0; f < a->head_dim; f++, k += KERN_LANES) {
-        const __m256 ka = _mm256_load_ps(k), kb = _mm256_load_ps(k + 8);
+    for (int64_t f = 0; f < a->head_dim; f++) {
+        const __m256 ka = kept(half, k, f * KERN_LANES), kb = kept(half, k, f * KERN_LANES + 8);
 #define DO(i)                                           \
     if (n > i) {                                        \
         const __m256 e = _mm256_broadcast_ss(q##i + f); \
@@ -63,7 +70,8 @@ VEC_INLINE __m256 lanes_between(int64_t first, int64_t end)
 
 /* One panel of values times its weights, added to the parts of `n` heads. `edge`: some keys of it are not seen; what lies
  * there may be anything, NaN included, and is not read as a number. */
-VEC_INLINE void panel_values(const row_job *j, const int n, const bool edge, const float *v, int64_t at)
+VEC_INLINE void panel_values(const row_job *j, const int n, const bool half, const bool edge, const unsigned char *v,
+                             int64_t at)
 {
     const int64_t first = j->a->begin - j->panel0 * KERN_LANES - at, end = j->a->end - j->panel0 * KERN_LANES - at;
     const __m256 seen_a = lanes_between(first, end), seen_b = lanes_between(first - 8, end - 8);
@@ -76,8 +84,8 @@ VEC_INLINE void panel_values(const row_job *j, const int n, const bool edge, con
     DO(3)
 #undef DO
     float *p0 = j->part[0], *p1 = j->part[1], *p2 = j->part[2], *p3 = j->part[3];
-    for (int64_t f = 0; f < 8 * j->a->head_dim; f += 8, v += KERN_LANES) {
-        __m256 va = _mm256_load_ps(v), vb = _mm256_load_ps(v + 8);
+    for (int64_t f = 0; f < 8 * j->a->head_dim; f += 8) {
+        __m256 va = kept(half, v, 2 * f), vb = kept(half, v, 2 * f + 8);
         if (edge) va = _mm256_and_ps(va, seen_a), vb = _mm256_and_ps(vb, seen_b);
 #define DO(i)  \
     if (n > i) \
@@ -87,26 +95,37 @@ VEC_INLINE void panel_values(const row_job *j, const int n, const bool edge, con
     }
 }
 
-#define FOR_HEADS(n)                                                                                         \
-    static void scores_of_##n(const row_job *j)                                                              \
-    {                                                                                                        \
-        for (int64_t p = 0; p < j->n_panels; p++)                                                            \
-            panel_scores(j, n, panel_at(j->a, j->a->k, j->panel0 + p), p *KERN_LANES);                       \
-    }                                                                                                        \
-    static void values_of_##n(const row_job *j)                                                              \
-    {                                                                                                        \
-        const int64_t last = j->n_panels - 1;                                                                \
-        panel_values(j, n, true, panel_at(j->a, j->a->v, j->panel0), 0);                                     \
-        for (int64_t p = 1; p < last; p++)                                                                   \
-            panel_values(j, n, false, panel_at(j->a, j->a->v, j->panel0 + p), p *KERN_LANES);                \
-        if (last > 0) panel_values(j, n, true, panel_at(j->a, j->a->v, j->panel0 + last), last *KERN_LANES); \
-    }
+VEC_INLINE void all_scores(const row_job *j, const int n, const bool half)
+{
+    for (int64_t p = 0; p < j->n_panels; p++)
+        panel_scores(j, n, half, panel_at(j->a, half, j->a->k, j->panel0 + p), p * KERN_LANES);
+}
+
+VEC_INLINE void all_values(const row_job *j, const int n, const bool half)
+{
+    const int64_t last = j->n_panels - 1;
+    panel_values(j, n, half, true, panel_at(j->a, half, j->a->v, j->panel0), 0);
+    for (int64_t p = 1; p < last; p++)
+        panel_values(j, n, half, false, panel_at(j->a, half, j->a->v, j->panel0 + p), p * KERN_LANES);
+    if (last > 0) panel_values(j, n, half, true, panel_at(j->a, half, j->a->v, j->panel0 + last), last * KERN_LANES);
+}
+
+#define FOR_HEADS(n)                                                               \
+    static void scores_of_##n(const row_job *j) { all_scores(j, n, false); }       \
+    static void scores_of_##n##_half(const row_job *j) { all_scores(j, n, true); } \
+    static void values_of_##n(const row_job *j) { all_values(j, n, false); }       \
+    static void values_of_##n##_half(const row_job *j) { all_values(j, n, true); }
 FOR_HEADS(1)
 FOR_HEADS(2)
 FOR_HEADS(3)
 FOR_HEADS(4)
-static void (*const scores_of[])(const row_job *) = {NULL, scores_of_1, scores_of_2, scores_of_3, scores_of_4};
-static void (*const values_of[])(const row_job *) = {NULL, values_of_1, values_of_2, values_of_3, values_of_4};
+typedef void (*row_function)(const row_job *j);
+static const row_function scores_of[2][HEADS + 1] = {
+    {NULL, scores_of_1, scores_of_2, scores_of_3, scores_of_4},
+    {NULL, scores_of_1_half, scores_of_2_half, scores_of_3_half, scores_of_4_half}};
+static const row_function values_of[2][HEADS + 1] = {
+    {NULL, values_of_1, values_of_2, values_of_3, values_of_4},
+    {NULL, values_of_1_half, values_of_2_half, values_of_3_half, values_of_4_half}};
 
 /* Scales and caps a head's scores. */
 static void cap_row(const row_job *j, float *w)
@@ -162,13 +181,13 @@ void kern_avx2_attention_row(const kern_attention_row_args *a)
         j.part[i] = at + j.n_panels * KERN_LANES;
         at = j.part[i] + 8 * a->head_dim;
     }
-    scores_of[a->n_q](&j);
+    scores_of[a->half][a->n_q](&j);
     for (int32_t i = 0; i < a->n_q; i++) {
         if (a->softcap != 0) cap_row(&j, j.weight[i]);
         inverse[i] = softmax_row(&j, j.weight[i]);
         memset(j.part[i], 0, (size_t)(8 * a->head_dim) * sizeof(float));
     }
-    values_of[a->n_q](&j);
+    values_of[a->half][a->n_q](&j);
     for (int32_t i = 0; i < a->n_q; i++)
         for (int64_t f = 0; f < a->head_dim; f++)
             a->out[i * a->out_stride + f] = lanes_sum(j.part[i] + 8 * f) * inverse[i];

@@ -7,14 +7,11 @@
  * row of activations reads each weight once: memory is the limit, and the target is to keep up with it. With several rows of activations the four
  * rows of weights come from L1 again.
  *
- * Sums of floats: two chains of eight a row, k in turn; what is left behind the sixteens one by one. Blocks are decoded to f32 in scratch, CHUNK numbers
- * of four rows at a time, and the sums of the chunks are added.
+ * Sums of floats: two chains of eight a row, k in turn; what is left behind the sixteens one by one. Blocks with float activations are decoded in
+ * registers (kern_avx2_decode.c).
  */
 #include "kern/avx2/kern_avx2_gemv.h"
-#include "kern/avx2/kern_avx2_decode.h"
 #include "kern/kern_xq.h"
-
-enum { CHUNK = KERN_AVX2_GEMV_CHUNK };
 
 VEC_INLINE float one_weight(const dtype type, const int64_t size, const unsigned char *w, int64_t i)
 {
@@ -23,9 +20,9 @@ VEC_INLINE float one_weight(const dtype type, const int64_t size, const unsigned
     return v;
 }
 
-/* Four rows of single floats; `stream`: they come from memory. */
-VEC_INLINE void dot_floats(const dtype type, const int64_t size, const bool stream, const unsigned char *w, int64_t gap,
-                           int64_t k, const float *x, float *sums)
+/* Four rows of single floats. */
+VEC_INLINE void dot_floats(const dtype type, const int64_t size, const unsigned char *w, int64_t gap, int64_t k,
+                           const float *x, float *sums)
 {
     const unsigned char *w1 = w + gap, *w2 = w1 + gap, *w3 = w2 + gap;
     __m256 a0, b0, a1, b1, a2, b2, a3, b3;
@@ -35,7 +32,7 @@ VEC_INLINE void dot_floats(const dtype type, const int64_t size, const bool stre
     for (; i + 16 <= k; i += 16) {
         const __m256 xa = _mm256_load_ps(x + i), xb = _mm256_load_ps(x + i + 8);
         const int64_t at = size * i, next = at + 8 * size;
-        if (stream) gemv_ask(w + at, gap);
+        gemv_ask(w + at, gap);
         a0 = _mm256_fmadd_ps(xa, vec_load(type, w + at), a0), b0 = _mm256_fmadd_ps(xb, vec_load(type, w + next), b0);
         a1 = _mm256_fmadd_ps(xa, vec_load(type, w1 + at), a1), b1 = _mm256_fmadd_ps(xb, vec_load(type, w1 + next), b1);
         a2 = _mm256_fmadd_ps(xa, vec_load(type, w2 + at), a2), b2 = _mm256_fmadd_ps(xb, vec_load(type, w2 + next), b2);
@@ -53,7 +50,7 @@ VEC_INLINE void dot_floats(const dtype type, const int64_t size, const bool stre
 #define DOT_FLOATS(type, size)                                                                         \
     static void dot_##type(const unsigned char *w, int64_t gap, int64_t k, const void *x, float *sums) \
     {                                                                                                  \
-        dot_floats(DTYPE_##type, size, true, w, gap, k, x, sums);                                      \
+        dot_floats(DTYPE_##type, size, w, gap, k, x, sums);                                            \
     }
 DOT_FLOATS(F32, 4)
 DOT_FLOATS(F16, 2)
@@ -76,80 +73,42 @@ static gemv_dot dot_of_floats(dtype type)
 /* What the products of four rows with all rows of activations need. */
 typedef struct gemv_run {
     const kern_gemv_args *a;
-    gemv_dot dot;           /* NULL: blocks with float activations */
+    gemv_dot dot;
     const unsigned char *x; /* floats or quantised */
     int64_t x_stride;       /* bytes */
 } gemv_run;
 
-/* Blocks with float activations; sums: [n_x][4]. */
-static void dot_decoded(const gemv_run *r, const unsigned char *w, int64_t gap, float *sums)
-{
-    const kern_gemv_args *a = r->a;
-    for (int32_t i = 0; i < 4 * a->n_x; i++) sums[i] = 0.0f;
-    for (int64_t k0 = 0; k0 < a->k; k0 += CHUNK) {
-        const int64_t kn = a->k - k0 < CHUNK ? a->k - k0 : CHUNK;
-        const unsigned char *from = w + dtype_bytes(a->type, k0);
-        for (int i = 0; i < 4; i++) kern_avx2_to_f32(a->type, from + i * gap, kn, a->scratch + i * CHUNK);
-        for (int32_t m = 0; m < a->n_x; m++) {
-            float some[4];
-            dot_floats(DTYPE_F32, 4, false, (const unsigned char *)a->scratch, 4 * CHUNK, kn,
-                       a->x + m * a->x_stride + k0, some);
-            for (int i = 0; i < 4; i++) sums[4 * m + i] += some[i];
-        }
-    }
-}
-
 /* Rows n, n + step, ... (the first `rows` of four; with fewer, step is 0 and all four are the one). */
 static void four_rows(const gemv_run *r, int64_t n, int64_t step, int rows)
 {
-    enum { GROUP = KERN_AVX2_GEMV_GROUP };
     const kern_gemv_args *a = r->a;
     const unsigned char *w = (const unsigned char *)a->w + n * a->w_stride;
-    float sums[4 * GROUP];
-    if (r->dot)
-        for (int32_t m = 0; m < a->n_x; m++) r->dot(w, step * a->w_stride, a->k, r->x + m * r->x_stride, sums + 4 * m);
-    else
-        dot_decoded(r, w, step * a->w_stride, sums);
-    for (int32_t m = 0; m < a->n_x; m++)
-        for (int i = 0; i < rows; i++)
-            a->y[m * a->y_stride + n + i * step] = a->bias ? a->bias[n + i * step] + sums[4 * m + i] : sums[4 * m + i];
+    for (int32_t m = 0; m < a->n_x; m++) {
+        float sums[4], *y = a->y + m * a->y_stride + n;
+        r->dot(w, step * a->w_stride, a->k, r->x + m * r->x_stride, sums);
+        for (int i = 0; i < rows; i++) y[i * step] = a->bias ? a->bias[n + i * step] + sums[i] : sums[i];
+    }
 }
 
-/* At most GROUP rows of activations. */
-static void gemv_group(const gemv_run *r)
+void kern_avx2_gemv_by(const kern_gemv_args *a, gemv_dot dot)
 {
-    const kern_gemv_args *a = r->a;
+    const bool integers = a->xq != NULL;
+    const gemv_run r = {a, dot, integers ? a->xq : (const unsigned char *)a->x,
+                        integers ? a->xq_stride : a->x_stride * (int64_t)sizeof(float)};
     const int64_t part = (a->n1 - a->n0) / 4, rest = a->n0 + 4 * part;
-    for (int64_t i = 0; i < part; i++) four_rows(r, a->n0 + i, part, 4);
-    for (int64_t n = rest; n < a->n1; n++) four_rows(r, n, 0, 1);
+    for (int64_t i = 0; i < part; i++) four_rows(&r, a->n0 + i, part, 4);
+    for (int64_t n = rest; n < a->n1; n++) four_rows(&r, n, 0, 1);
     for (int32_t m = 0; m < a->n_x && a->fn != KERN_FN_NONE; m++) {
         float *y = a->y + m * a->y_stride + a->n0;
         kern_avx2_map(a->fn, (size_t)(a->n1 - a->n0), y, y);
     }
 }
 
-void kern_avx2_gemv_by(const kern_gemv_args *a, gemv_dot dot)
-{
-    kern_gemv_args some = *a;
-    gemv_run r = {
-        .a = &some, .x = (const unsigned char *)a->x, .x_stride = a->x_stride * (int64_t)sizeof(float), .dot = dot};
-    if (a->xq) {
-        r.x = a->xq;
-        r.x_stride = a->xq_stride;
-    }
-    for (int32_t m = 0; m < a->n_x; m += KERN_AVX2_GEMV_GROUP) {
-        some.n_x = a->n_x - m < KERN_AVX2_GEMV_GROUP ? a->n_x - m : KERN_AVX2_GEMV_GROUP;
-        gemv_group(&r);
-        r.x += some.n_x * r.x_stride;
-        some.x = some.x ? some.x + some.n_x * some.x_stride : NULL;
-        some.y += some.n_x * some.y_stride;
-    }
-}
-
 void kern_avx2_gemv(const kern_gemv_args *a)
 {
+    const bool blocks = dtype_is_block(a->type);
     if (!a->xq)
-        kern_avx2_gemv_by(a, dot_of_floats(a->type));
+        kern_avx2_gemv_by(a, blocks ? kern_avx2_dot_blocks(a->type) : dot_of_floats(a->type));
     else
         kern_avx2_gemv_by(a, kern_xq_kind_of(a->type) == KERN_XQ_32 ? kern_avx2_dot_32(a->type)
                                                                     : kern_avx2_dot_256(a->type));

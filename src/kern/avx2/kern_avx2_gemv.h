@@ -13,9 +13,11 @@
 
 typedef void (*gemv_dot)(const unsigned char *w, int64_t gap, int64_t k, const void *x, float *sums);
 
-/* gemv by a dot of a->type; NULL: blocks with float activations, which are decoded. */
+/* gemv by a dot of a->type. */
 void kern_avx2_gemv_by(const kern_gemv_args *a, gemv_dot dot);
 
+/* The products of blocks with float activations. */
+gemv_dot kern_avx2_dot_blocks(dtype type);
 /* The integer products with quantised activations; NULL: the type has none. */
 gemv_dot kern_avx2_dot_32(dtype type);
 gemv_dot kern_avx2_dot_256(dtype type);

@@ -7,7 +7,6 @@ void kern_avx2_overlay(kern_table *t)
     t->row_block = KERN_AVX2_ROWS;
     t->panel_group = KERN_AVX2_GROUP;
     t->linear_scratch = (size_t)KERN_AVX2_ROWS * KERN_AVX2_CHUNK;
-    t->gemv_scratch = (size_t)4 * KERN_AVX2_GEMV_CHUNK;
 #define KERN(slot, result, args, tolerance) t->slot = kern_avx2_##slot;
 #include "kern/kern.def"
 #undef KERN

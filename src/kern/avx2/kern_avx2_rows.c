@@ -194,10 +194,50 @@ static size_t leading_finite(dtype type, const unsigned char *p, size_t bytes)
     }
 }
 
+/* Where a block has its binary16 scales (tensor/quant_*.c); of the two types with others, none. */
+static int half_scales(dtype type, int at[2])
+{
+    switch (type) {
+    case DTYPE_Q8_K:
+    case DTYPE_MXFP4: return 0;
+    case DTYPE_Q4_1:
+    case DTYPE_Q5_1:
+    case DTYPE_Q4_K:
+    case DTYPE_Q5_K: at[0] = 0, at[1] = 2; return 2;
+    case DTYPE_Q2_K: at[0] = 80, at[1] = 82; return 2;
+    case DTYPE_Q3_K: at[0] = at[1] = 108; return 1;
+    case DTYPE_Q6_K: at[0] = at[1] = 208; return 1;
+    default: at[0] = at[1] = 0; return 1;
+    }
+}
+
+/* Number of leading blocks (a multiple of 32) whose binary16 scales are all finite: no exponent has all bits set. */
+static int64_t finite_blocks(dtype type, const unsigned char *p, int64_t n)
+{
+    int at[2];
+    const int64_t bytes = (int64_t)dtype_block_bytes(type);
+    int64_t i = 0;
+    for (const int scales = half_scales(type, at); scales && i + 32 <= n; i += 32) {
+        uint32_t bad = 0;
+        for (int64_t b = i * bytes; b < (i + 32) * bytes; b += bytes) {
+            uint16_t d[2];
+            memcpy(&d[0], p + b + at[0], 2), memcpy(&d[1], p + b + at[1], 2);
+            bad |= ((d[0] & 0x7c00u) + 0x400) | ((d[1] & 0x7c00u) + 0x400);
+        }
+        if (bad & 0x8000) break;
+    }
+    return i;
+}
+
 int64_t kern_avx2_first_nonfinite(dtype type, const void *x, int64_t n)
 {
     const unsigned char *p = x;
-    if (dtype_is_block(type)) return kern_ref_first_nonfinite(type, x, n);
+    if (dtype_is_block(type)) {
+        const int64_t numbers = (int64_t)dtype_block_numbers(type),
+                      first = finite_blocks(type, p, n / numbers) * numbers;
+        const int64_t bad = kern_ref_first_nonfinite(type, p + dtype_bytes(type, first), n - first);
+        return bad < 0 ? -1 : first + bad;
+    }
     const int64_t size = (int64_t)dtype_block_bytes(type);
     for (int64_t i = (int64_t)leading_finite(type, p, (size_t)(n * size)) / size; i < n; i++) {
         float v;
@@ -205,4 +245,21 @@ int64_t kern_avx2_first_nonfinite(dtype type, const void *x, int64_t n)
         if (!(v - v == 0.0f)) return i;
     }
     return -1;
+}
+
+void kern_avx2_to_half(size_t n, const float *x, uint16_t *y)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm_storeu_si128((__m128i *)(void *)(y + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+    kern_ref_to_half(n - i, x + i, y + i);
+}
+
+void kern_avx2_from_half(size_t n, const uint16_t *x, float *y)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(y + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(x + i))));
+    kern_ref_from_half(n - i, x + i, y + i);
 }

@@ -7,6 +7,7 @@
  * AVX2. gcc 12 keeps an array of vectors in memory, hence the names. */
 #include "kern/avx2/kern_avx2_drive.h"
 #include "kern/avx512/kern_avx512.h"
+#include "kern/avx512/kern_avx512_linear_q.h"
 #include "kern/avx512/kern_avx512_vec.h"
 
 typedef struct tile512 {
@@ -93,8 +94,9 @@ VEC512_INLINE void tile_run(const int rows, const int panels, const tile_job *j)
             tile_run(rows, 1, j);                              \
     }
 TILE_FUNCTION(1)
-TILE_FUNCTION(3)
-TILE_FUNCTION(6)
+TILE_FUNCTION(2)
+TILE_FUNCTION(4)
+TILE_FUNCTION(8)
 TILE_FUNCTION(12)
 
 /* Fewer rows than a block has are taken in several tiles. */
@@ -103,7 +105,7 @@ static void run_tile(int rows, int panels, bool narrow, const tile_job *j)
     static const struct {
         int rows;
         void (*run)(int panels, const tile_job *j);
-    } tiles[] = {{12, tile_rows12}, {6, tile_rows6}, {3, tile_rows3}, {1, tile_rows1}};
+    } tiles[] = {{12, tile_rows12}, {8, tile_rows8}, {4, tile_rows4}, {2, tile_rows2}, {1, tile_rows1}};
     tile_job some = *j;
     (void)narrow;
     for (size_t i = 0; rows > 0;) {
@@ -122,5 +124,8 @@ static void run_tile(int rows, int panels, bool narrow, const tile_job *j)
 
 void KERN_AVX512(linear)(const kern_linear_args *a)
 {
-    linear_drive(&(linear_tiles){LINEAR_MAX_ROWS, LINEAR_MAX_PANELS, run_tile}, a);
+    if (a->xq)
+        linear_q(a);
+    else
+        linear_drive(&(linear_tiles){LINEAR_MAX_ROWS, LINEAR_MAX_PANELS, run_tile}, a);
 }

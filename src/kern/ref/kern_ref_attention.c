@@ -9,16 +9,18 @@
 
 /* Where the keys or values lie. */
 typedef struct key_panels {
-    const float *base;
+    const void *base;
     int64_t stride;
     int32_t ring;
+    bool half;
 } key_panels;
 
 /* Feature f of token j. */
 static float token_feature(const key_panels *k, int64_t j, int64_t f)
 {
     const int64_t p = k->ring ? j / KERN_LANES % k->ring : j / KERN_LANES;
-    return k->base[p * k->stride + f * KERN_LANES + j % KERN_LANES];
+    const int64_t at = p * k->stride + f * KERN_LANES + j % KERN_LANES;
+    return k->half ? half_to_f32(((const uint16_t *)k->base)[at]) : ((const float *)k->base)[at];
 }
 
 /* One query; element f of it is at q[f * step], of the result at out[f * step]. */
@@ -61,7 +63,7 @@ static void attend(const one_query *o, const key_panels *k, const key_panels *v,
 
 void kern_ref_attention(const kern_attention_args *a)
 {
-    const key_panels k = {a->k, a->kv_stride, a->ring}, v = {a->v, a->kv_stride, a->ring};
+    const key_panels k = {a->k, a->kv_stride, a->ring, false}, v = {a->v, a->kv_stride, a->ring, false};
     for (int32_t i = 0; i < a->lanes; i++) {
         const one_query o = {.q = a->q + i,
                              .out = a->out + i,
@@ -78,7 +80,7 @@ void kern_ref_attention(const kern_attention_args *a)
 
 void kern_ref_attention_row(const kern_attention_row_args *a)
 {
-    const key_panels k = {a->k, a->kv_stride, a->ring}, v = {a->v, a->kv_stride, a->ring};
+    const key_panels k = {a->k, a->kv_stride, a->ring, a->half}, v = {a->v, a->kv_stride, a->ring, a->half};
     for (int32_t i = 0; i < a->n_q; i++) {
         const one_query o = {.q = a->q + i * a->q_stride,
                              .out = a->out + i * a->out_stride,

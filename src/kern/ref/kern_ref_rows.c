@@ -80,3 +80,13 @@ int64_t kern_ref_first_nonfinite(dtype type, const void *x, int64_t n)
     }
     return -1;
 }
+
+void kern_ref_to_half(size_t n, const float *x, uint16_t *y)
+{
+    for (size_t i = 0; i < n; i++) y[i] = half_from_f32(x[i]);
+}
+
+void kern_ref_from_half(size_t n, const uint16_t *x, float *y)
+{
+    for (size_t i = 0; i < n; i++) y[i] = half_to_f32(x[i]);
+}

@@ -38,15 +38,16 @@ static lath_session_plan plan_of(const opened *o, int32_t ctx)
     return plan;
 }
 
-/* Of each: layers with a window, the window, heads of keys, features of a head, whether the head is the embeddings. */
+/* Of each: layers with a window, the window, heads of keys, features of a head, whether the head is the embeddings, bytes of a
+ * kept number (halves where the weights are no f32). */
 static const struct {
     const char *name;
-    int32_t layers, n_windows, window, n_kv_heads, head_dim, tied;
+    int32_t layers, n_windows, window, n_kv_heads, head_dim, tied, bytes;
 } models[] = {
-    {"golden/decoder/llama2", 2, 0, 0, 4, 6, 0},
-    {"golden/decoder/llama3_scaling_tied", 2, 0, 0, 2, 6, 1},
-    {"golden/decoder/mistral_window", 2, 2, 9, 1, 8, 0},
-    {"golden/decoder/gemma3_new_form_cap", 3, 2, 10, 1, 10, 1},
+    {"golden/decoder/llama2", 2, 0, 0, 4, 6, 0, 4},
+    {"golden/decoder/llama3_scaling_tied", 2, 0, 0, 2, 6, 1, 2},
+    {"golden/decoder/mistral_window", 2, 2, 9, 1, 8, 0, 2},
+    {"golden/decoder/gemma3_new_form_cap", 3, 2, 10, 1, 10, 1, 4},
 };
 
 static void test_plan(void **state)
@@ -72,7 +73,7 @@ static void test_plan(void **state)
             assert_int_equal(plan.n_kv_heads, models[k].n_kv_heads);
             assert_int_equal(plan.head_dim, models[k].head_dim);
             assert_int_equal(plan.tied, models[k].tied);
-            const uint64_t layer = (uint64_t)(2 * models[k].n_kv_heads * models[k].head_dim * 4);
+            const uint64_t layer = (uint64_t)(2 * models[k].n_kv_heads * models[k].head_dim * models[k].bytes);
             assert_int_equal(plan.token_bytes, layer * (uint64_t)models[k].layers);
             assert_int_equal(plan.far_bytes, layer * (uint64_t)(models[k].layers - models[k].n_windows));
             lath_session_destroy(s);
