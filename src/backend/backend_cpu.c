@@ -54,11 +54,21 @@ static size_t worker_floats(const stream *s, const op_limits *most)
     return (n + 15) & ~(size_t)15;
 }
 
-/* That of the workers, then keys and values of a head as floats where they are kept as halves. */
+/* Bytes of the widest x as 8-bit numbers. */
+static size_t xq_bytes(const stream *s, const op_limits *most)
+{
+    return s->integer ? (size_t)n_panels(most->n_tok) * cpu_xq_most(most->d, kern_xq_panel_bytes) : 0;
+}
+
+static size_t wide_floats(const op_limits *most)
+{
+    return most->half ? (size_t)(2 * (n_panels(most->n_keys) + 1) * most->head_dim * LANES) : 0;
+}
+
+/* | what each worker uses | keys and values of a head as floats, where they are kept as halves | x as 8-bit numbers | */
 static size_t panels_scratch_floats(const stream *s, const op_limits *most)
 {
-    const size_t wide = most->half ? (size_t)(2 * (n_panels(most->n_keys) + 1) * most->head_dim * LANES) : 0;
-    return worker_floats(s, most) * (size_t)pool_size(s->pool) + wide;
+    return worker_floats(s, most) * (size_t)pool_size(s->pool) + wide_floats(most) + xq_bytes(s, most) / sizeof(float);
 }
 
 static float *worker_scratch(const stream *s, int32_t worker)
@@ -67,6 +77,8 @@ static float *worker_scratch(const stream *s, int32_t worker)
 }
 
 static float *wide_keys(const stream *s) { return worker_scratch(s, pool_size(s->pool)); }
+
+static unsigned char *xq_memory(const stream *s) { return (unsigned char *)(wide_keys(s) + wide_floats(&s->limits)); }
 
 /* ------------------------------------------------------------------------------------------------------- finite weights */
 
@@ -167,6 +179,8 @@ typedef struct linear_job {
     int32_t n_parts;
     int64_t chunk, group;     /* rows, panels of a task */
     int64_t chunks_per_group; /* over all parts */
+    unsigned char *xq;        /* NULL, or x as the parts' weights want it */
+    size_t xq_stride;
 } linear_job;
 
 static void linear_task(void *ctx, int64_t task, int32_t worker)
@@ -194,17 +208,30 @@ static void linear_task(void *ctx, int64_t task, int32_t worker)
         .last_lanes = lanes_of(j->x.n_tok, p1 - 1),
         .fn = part->fn,
         .scratch = worker_scratch(j->s, worker),
+        .xq = j->xq,
+        .xq_stride = (int64_t)j->xq_stride,
     };
     j->s->kern->linear(&k);
 }
 
-static lath_status panels_linear(stream *s, view x, const op_linear *parts, int32_t n_parts)
+static void quantize_task(void *ctx, int64_t p, int32_t worker)
+{
+    (void)worker;
+    const linear_job *j = ctx;
+    j->s->kern->quantize_panel(j->parts[0].w->t->type, j->x.d, j->x.data + p * j->x.stride,
+                               j->xq + (size_t)p * j->xq_stride);
+}
+
+/* Parts whose weights want x in one form. */
+static lath_status linear_parts(stream *s, view x, const op_linear *parts, int32_t n_parts)
 {
     linear_job j = {.s = s, .x = x, .parts = parts, .n_parts = n_parts};
     int64_t rows = 0, panels = n_panels(x.n_tok), want = (int64_t)pool_size(s->pool) * TASKS_PER_THREAD;
-    for (int32_t i = 0; i < n_parts; i++) {
-        TRY(cpu_check_finite(s, parts[i].w));
-        rows += parts[i].y.d;
+    for (int32_t i = 0; i < n_parts; i++) rows += parts[i].y.d;
+    if (cpu_xq_kind(s, parts) != KERN_XQ_NONE) {
+        j.xq = xq_memory(s);
+        j.xq_stride = kern_xq_panel_bytes(parts[0].w->t->type, x.d);
+        TRY(cpu_run(s, quantize_task, &j, panels));
     }
     int64_t block = s->kern->row_block, groups = cpu_ceil_div(panels, s->kern->panel_group);
     j.group = cpu_ceil_div(panels, groups);
@@ -213,6 +240,16 @@ static lath_status panels_linear(stream *s, view x, const op_linear *parts, int3
     j.chunk = cpu_ceil_div(cpu_ceil_div(rows, chunks), block) * block;
     for (int32_t i = 0; i < n_parts; i++) j.chunks_per_group += cpu_ceil_div(parts[i].y.d, j.chunk);
     return cpu_run(s, linear_task, &j, groups * j.chunks_per_group);
+}
+
+static lath_status panels_linear(stream *s, view x, const op_linear *parts, int32_t n_parts)
+{
+    for (int32_t i = 0; i < n_parts; i++) TRY(cpu_check_finite(s, parts[i].w));
+    for (int32_t i = 0, n; i < n_parts; i += n) {
+        n = cpu_xq_run(s, parts + i, n_parts - i);
+        TRY(linear_parts(s, x, parts + i, n));
+    }
+    return LATH_OK;
 }
 
 /* --------------------------------------------------------------------------------------------- norms, elementwise, rope */

@@ -152,7 +152,7 @@ static lath_status begin_session(const lath_model *m, const lath_session_options
     s->whole = (stream){.ops = m->rt->ops, .pool = m->rt->pool, .kern = &m->rt->kern};
     s->step = s->whole;
     s->step.ops = backend_cpu_rows();
-    s->step.integer = m->integer;
+    s->step.integer = s->whole.integer = m->integer;
     return LATH_OK;
 }
 

@@ -18,3 +18,10 @@ size_t kern_xq_bytes(dtype type, int64_t k)
     }
     return 0;
 }
+
+size_t kern_xq_panel_bytes(dtype type, int64_t k)
+{
+    const kern_xq_kind kind = kern_xq_kind_of(type);
+    if (kind == KERN_XQ_NONE) return 0;
+    return kern_xq_panel_sum(kind, k) + (size_t)k / (kind == KERN_XQ_32 ? 32 : 16) * KERN_LANES * sizeof(float);
+}
