@@ -2,7 +2,7 @@
  *
  * bench_kern.c: one thread's kernels against this core's FMA peak, measured in the same run.
  *
- *     bench_kern [isa] [slices] [linear|gelu|f16|prefill|attention|norm]
+ *     bench_kern [isa] [slices] [linear|gelu|f16|prefill|prefill_int|attention|norm]
  *
  * Shared hosts change speed within seconds, so slices of the peak loop and of the kernel alternate, a few
  * milliseconds each, and each slice of the kernel is divided by the mean of its two neighbours: "% of peak" is the
@@ -138,10 +138,11 @@ static const linear_shapes encoder = {
     {8, 16, 32, 64, 128, 512}};
 static const linear_shapes decoder = {3, 2, {{1024, 1024}, {3072, 1024}, {640, 2048}}, {64, 512}};
 
-static void bench_linear(const kern_table *t, int slices, const linear_shapes *shapes, dtype type, kern_fn fn)
+static void bench_linear(const kern_table *t, int slices, const linear_shapes *shapes, dtype type, kern_fn fn,
+                         bool integers)
 {
     float *ring = floats(RING_BYTES / 4), *scratch = floats(t->linear_scratch + 16), *bias = floats(3072);
-    float *x = floats(512 * 3072), *y = floats(512 * 3072);
+    float *x = floats(512 * 3072), *y = floats(512 * 3072), *xq = floats(512 * 3072);
     if (type != DTYPE_F32) fill_halves(ring); /* random bits are no halves */
     for (int s = 0; s < shapes->n_shapes; s++) {
         for (int m = 0; m < shapes->n_tokens; m++) {
@@ -164,12 +165,20 @@ static void bench_linear(const kern_table *t, int slices, const linear_shapes *s
                                      .last_lanes = (int32_t)(tokens - (panels - 1) * 16)};
             const double flops = 2.0 * (double)(n * k * tokens);
             char name[80];
-            snprintf(name, sizeof(name), "linear %s%s %dx%d M=%d", dtype_name(type), fn ? " gelu" : "", (int)n, (int)k,
-                     (int)tokens);
+            if (integers) {
+                c.a.xq = xq, c.a.xq_stride = (int64_t)kern_xq_panel_bytes(type, k);
+                for (int64_t p = 0; p < panels; p++)
+                    t->quantize_panel(type, k, x + p * k * 16, (unsigned char *)xq + p * c.a.xq_stride);
+            }
+            snprintf(name, sizeof(name), "linear %s%s %dx%d M=%d", dtype_name(type),
+                     integers ? " int"
+                     : fn     ? " gelu"
+                              : "",
+                     (int)n, (int)k, (int)tokens);
             measure(name, &(job){linear_call, &c, flops, (double)tokens}, slices);
         }
     }
-    free(ring), free(scratch), free(bias), free(x), free(y);
+    free(ring), free(scratch), free(bias), free(x), free(y), free(xq);
 }
 
 /* ------------------------------------------------------------------------------ attention, norm */
@@ -269,12 +278,15 @@ int main(int argc, char **argv)
     peak = roofline_fma_loop(t.isa);
 #endif
     printf("isa %s, one thread, FMA peak %.1f Gflop/s now, %d slices\n", t.isa, peak_slice(0.1) / 1e9, slices);
-    if (!*only || strcmp(only, "linear") == 0) bench_linear(&t, slices, &encoder, DTYPE_F32, KERN_FN_NONE);
-    if (!*only || strcmp(only, "gelu") == 0) bench_linear(&t, slices, &encoder, DTYPE_F32, KERN_FN_GELU);
-    if (!*only || strcmp(only, "f16") == 0) bench_linear(&t, slices, &encoder, DTYPE_F16, KERN_FN_NONE);
+    if (!*only || strcmp(only, "linear") == 0) bench_linear(&t, slices, &encoder, DTYPE_F32, KERN_FN_NONE, false);
+    if (!*only || strcmp(only, "gelu") == 0) bench_linear(&t, slices, &encoder, DTYPE_F32, KERN_FN_GELU, false);
+    if (!*only || strcmp(only, "f16") == 0) bench_linear(&t, slices, &encoder, DTYPE_F16, KERN_FN_NONE, false);
     static const dtype stored[] = {DTYPE_F32, DTYPE_F16, DTYPE_Q8_0, DTYPE_Q4_0, DTYPE_Q4_K, DTYPE_Q6_K};
     for (size_t i = 0; i < sizeof(stored) / sizeof(stored[0]); i++)
-        if (!*only || strcmp(only, "prefill") == 0) bench_linear(&t, slices, &decoder, stored[i], KERN_FN_NONE);
+        if (!*only || strcmp(only, "prefill") == 0) bench_linear(&t, slices, &decoder, stored[i], KERN_FN_NONE, false);
+    for (size_t i = 2; i < sizeof(stored) / sizeof(stored[0]); i++)
+        if (!*only || strcmp(only, "prefill_int") == 0)
+            bench_linear(&t, slices, &decoder, stored[i], KERN_FN_NONE, true);
     if (!*only || strcmp(only, "attention") == 0) bench_attention(&t, slices);
     if (!*only || strcmp(only, "norm") == 0) bench_norm(&t, slices);
     return 0;

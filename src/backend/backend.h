@@ -168,7 +168,7 @@ struct stream {
     const kern_table *kern;
     float *scratch;   /* 64-byte aligned */
     op_limits limits; /* that it is large enough for */
-    bool integer;     /* block weights may be multiplied with 8-bit activations (rows only) */
+    bool integer;     /* block weights may be multiplied with 8-bit activations */
     lath_error *err;  /* where ops leave their message */
 };
 

@@ -54,11 +54,13 @@ static size_t worker_floats(const stream *s, const op_limits *most)
     return (n + 15) & ~(size_t)15;
 }
 
-/* That of the workers, then keys and values of a head as floats where they are kept as halves. */
+/* | what each worker uses | what one op makes for all of them: keys and values of a head as floats, or x as 8-bit numbers | */
 static size_t panels_scratch_floats(const stream *s, const op_limits *most)
 {
     const size_t wide = most->half ? (size_t)(2 * (n_panels(most->n_keys) + 1) * most->head_dim * LANES) : 0;
-    return worker_floats(s, most) * (size_t)pool_size(s->pool) + wide;
+    const size_t xq = s->integer ? cpu_xq_most(most->d, kern_xq_panel_bytes) / sizeof(float) : 0;
+    const size_t shared = xq * (size_t)n_panels(most->n_tok);
+    return worker_floats(s, most) * (size_t)pool_size(s->pool) + (shared > wide ? shared : wide);
 }
 
 static float *worker_scratch(const stream *s, int32_t worker)
@@ -66,6 +68,7 @@ static float *worker_scratch(const stream *s, int32_t worker)
     return s->scratch + worker_floats(s, &s->limits) * (size_t)worker;
 }
 
+/* One op's, once for all workers: keys and values as floats, or activations in 8 bits. */
 static float *wide_keys(const stream *s) { return worker_scratch(s, pool_size(s->pool)); }
 
 /* ------------------------------------------------------------------------------------------------------- finite weights */
@@ -167,7 +170,16 @@ typedef struct linear_job {
     int32_t n_parts;
     int64_t chunk, group;     /* rows, panels of a task */
     int64_t chunks_per_group; /* over all parts */
+    unsigned char *xq;        /* NULL, or x in 8 bits */
+    int64_t xq_stride;
 } linear_job;
+
+static void quantize_task(void *ctx, int64_t p, int32_t worker)
+{
+    (void)worker;
+    const linear_job *j = ctx;
+    j->s->kern->quantize_panel(j->parts->w->t->type, j->x.d, j->x.data + p * j->x.stride, j->xq + p * j->xq_stride);
+}
 
 static void linear_task(void *ctx, int64_t task, int32_t worker)
 {
@@ -194,17 +206,30 @@ static void linear_task(void *ctx, int64_t task, int32_t worker)
         .last_lanes = lanes_of(j->x.n_tok, p1 - 1),
         .fn = part->fn,
         .scratch = worker_scratch(j->s, worker),
+        .xq = j->xq,
+        .xq_stride = j->xq_stride,
     };
     j->s->kern->linear(&k);
 }
 
-static lath_status panels_linear(stream *s, view x, const op_linear *parts, int32_t n_parts)
+/* What wins here: the kernels say for which types. */
+static kern_xq_kind xq_kind(const stream *s, const op_linear *part)
+{
+    const kern_xq_panels wins = s->kern->xq_panels;
+    const bool use = wins == KERN_XQ_PANELS_ALL || (wins == KERN_XQ_PANELS_NARROW && !kern_xq_wide(part->w->t->type));
+    return use ? cpu_xq_kind(s, part) : KERN_XQ_NONE;
+}
+
+/* Parts whose weights want x in one form. */
+static lath_status run_parts(stream *s, view x, const op_linear *parts, int32_t n_parts)
 {
     linear_job j = {.s = s, .x = x, .parts = parts, .n_parts = n_parts};
     int64_t rows = 0, panels = n_panels(x.n_tok), want = (int64_t)pool_size(s->pool) * TASKS_PER_THREAD;
-    for (int32_t i = 0; i < n_parts; i++) {
-        TRY(cpu_check_finite(s, parts[i].w));
-        rows += parts[i].y.d;
+    for (int32_t i = 0; i < n_parts; i++) rows += parts[i].y.d;
+    if (xq_kind(s, parts) != KERN_XQ_NONE) {
+        j.xq = (unsigned char *)worker_scratch(s, pool_size(s->pool));
+        j.xq_stride = (int64_t)kern_xq_panel_bytes(parts->w->t->type, x.d);
+        TRY(cpu_run(s, quantize_task, &j, panels));
     }
     int64_t block = s->kern->row_block, groups = cpu_ceil_div(panels, s->kern->panel_group);
     j.group = cpu_ceil_div(panels, groups);
@@ -213,6 +238,16 @@ static lath_status panels_linear(stream *s, view x, const op_linear *parts, int3
     j.chunk = cpu_ceil_div(cpu_ceil_div(rows, chunks), block) * block;
     for (int32_t i = 0; i < n_parts; i++) j.chunks_per_group += cpu_ceil_div(parts[i].y.d, j.chunk);
     return cpu_run(s, linear_task, &j, groups * j.chunks_per_group);
+}
+
+static lath_status panels_linear(stream *s, view x, const op_linear *parts, int32_t n_parts)
+{
+    for (int32_t i = 0; i < n_parts; i++) TRY(cpu_check_finite(s, parts[i].w));
+    for (int32_t i = 0, n; i < n_parts; i += n) {
+        n = cpu_xq_run(s, parts + i, n_parts - i, xq_kind);
+        TRY(run_parts(s, x, parts + i, n));
+    }
+    return LATH_OK;
 }
 
 /* --------------------------------------------------------------------------------------------- norms, elementwise, rope */

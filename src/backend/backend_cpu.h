@@ -24,6 +24,24 @@ void cpu_rope_row(const op_rope_table *a, int64_t t, float *cosine, float *sine,
 
 static inline int64_t cpu_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+/* How x is quantised for this part; KERN_XQ_NONE: it is taken as floats. */
+static inline kern_xq_kind cpu_xq_kind(const stream *s, const op_linear *part)
+{
+    return s->integer ? kern_xq_kind_of(part->w->t->type) : KERN_XQ_NONE;
+}
+
+/* How many parts, from the first on, share what is made of x. */
+static inline int32_t cpu_xq_run(const stream *s, const op_linear *parts, int32_t n_parts,
+                                 kern_xq_kind (*kind)(const stream *s, const op_linear *part))
+{
+    int32_t n = 1;
+    while (n < n_parts && kind(s, parts + n) == kind(s, parts)) n++;
+    return n;
+}
+
+/* The most bytes that x of up to d features takes for any type of weights. */
+size_t cpu_xq_most(int64_t d, size_t (*bytes)(dtype type, int64_t k));
+
 /* Where panel 0 of a head's keys (or values, with `base` = kv->v) is; panels are head_dim * 16 numbers apart. */
 static inline void *cpu_kv_head(const kv_layer *kv, void *base, int64_t head)
 {

@@ -45,14 +45,21 @@ static size_t worker_floats(const op_limits *most)
     return (n + 15) & ~(size_t)15;
 }
 
+size_t cpu_xq_most(int64_t d, size_t (*bytes)(dtype type, int64_t k))
+{
+    const int64_t whole = cpu_ceil_div(d, DTYPE_MAX_BLOCK) * DTYPE_MAX_BLOCK;
+    size_t most = 0;
+    for (int t = 0; t < DTYPE_COUNT; t++) {
+        const size_t n = dtype_is_weight((dtype)t) ? bytes((dtype)t, whole) : 0;
+        if (n > most) most = n;
+    }
+    return most;
+}
+
 static size_t rows_scratch_floats(const stream *s, const op_limits *most)
 {
-    size_t bytes = 0;
-    for (int t = 0; t < DTYPE_COUNT; t++) {
-        const size_t n = dtype_is_weight((dtype)t) ? kern_xq_bytes((dtype)t, most->d) : 0;
-        if (n > bytes) bytes = n;
-    }
-    const size_t xq = (bytes + 63) / 64 * 16 * BACKEND_ROWS_MOST, row = (size_t)row_floats(most->d);
+    const size_t xq = cpu_xq_most(most->d, kern_xq_bytes) / sizeof(float) * BACKEND_ROWS_MOST;
+    const size_t row = (size_t)row_floats(most->d);
     return worker_floats(most) * (size_t)pool_size(s->pool) + (xq > row ? xq : row);
 }
 
@@ -125,16 +132,11 @@ static void gemv_task(void *ctx, int64_t task, int32_t worker)
     j->s->kern->gemv(&k);
 }
 
-static kern_xq_kind xq_kind(const stream *s, const op_linear *part)
-{
-    return s->integer ? kern_xq_kind_of(part->w->t->type) : KERN_XQ_NONE;
-}
-
 /* Parts whose weights want x in one form. */
 static lath_status run_parts(stream *s, view x, const op_linear *parts, int32_t n_parts)
 {
     gemv_job j = {.s = s, .x = x, .parts = parts};
-    if (xq_kind(s, parts) != KERN_XQ_NONE) {
+    if (cpu_xq_kind(s, parts) != KERN_XQ_NONE) {
         const dtype type = parts[0].w->t->type;
         unsigned char *xq = (unsigned char *)shared_scratch(s);
         j.xq = xq;
@@ -155,7 +157,7 @@ static lath_status rows_linear(stream *s, view x, const op_linear *parts, int32_
     assert(x.n_tok <= BACKEND_ROWS_MOST);
     for (int32_t i = 0; i < n_parts; i++) TRY(cpu_check_finite(s, parts[i].w));
     for (int32_t i = 0, n; i < n_parts; i += n) {
-        for (n = 1; i + n < n_parts && xq_kind(s, parts + i + n) == xq_kind(s, parts + i);) n++;
+        n = cpu_xq_run(s, parts + i, n_parts - i, cpu_xq_kind);
         TRY(run_parts(s, x, parts + i, n));
     }
     return LATH_OK;

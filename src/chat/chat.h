@@ -32,7 +32,7 @@ size_t chat_bytes(const chat_template *t);
 typedef struct chat_limits {
     int64_t max_steps; /* nodes evaluated, and 64 bytes of text are one more; default 4 million */
     size_t max_output; /* bytes; default 64 MiB */
-    size_t max_memory; /* bytes, of all values and the output together; default 512 MiB */
+    size_t max_memory; /* bytes, of all values and the output together; default 256 MiB */
 } chat_limits;
 
 /* A variable of the template. Its strings are content, or the template's own words where it is trusted. `role` of the members of a trusted list

@@ -148,7 +148,7 @@ static int compare_text(const chat_str *a, const chat_str *b)
 {
     const size_t n = a->n < b->n ? a->n : b->n;
     const int c = n ? memcmp(a->s, b->s, n) : 0;
-    return c ? c : (a->n > b->n) - (a->n < b->n);
+    return c ? (c > 0) - (c < 0) : (a->n > b->n) - (a->n < b->n);
 }
 
 lath_status value_compare(render *r, value a, value b, const char *what, int *out)

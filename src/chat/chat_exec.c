@@ -525,7 +525,7 @@ static lath_status run(render *r, size_t max_output, chat_output *out, lath_erro
 
 lath_status chat_render(const chat_template *t, const chat_input *in, chat_output *out, lath_error *err)
 {
-    enum { STEPS = 4 << 20, OUTPUT = 64 << 20, MEMORY = 512 << 20 };
+    enum { STEPS = 4 << 20, OUTPUT = 64 << 20, MEMORY = 256 << 20 };
     const chat_limits *l = &in->limits;
     render r = {.t = t,
                 .in = in,

@@ -185,17 +185,19 @@ static lath_status f_truncate(render *r, value v, const args *a, value *out)
     value x[4] = {value_int(255), value_bool(false), VALUE_NONE, VALUE_NONE}, head;
     const chat_str *s, *end;
     int64_t length, leeway = 5;
+    size_t len;
     text_out o;
     TRY(str_own(r, "...", &x[2]));
     TRY(args_read(r, a, "length killwords end leeway", 0, x));
-    TRY(arg_str(r, a, v, &s));
-    TRY(text_of(r, a, v, &s));
+    if (!value_len(v, &len)) return fail_type(r, a->what, v);
     TRY(arg_int(r, a, x[0], &length));
     TRY(arg_str(r, a, x[2], &end));
     if (x[3].kind != V_NONE) TRY(arg_int(r, a, x[3], &leeway));
     if (length < (int64_t)end->n_chars || leeway < 0) return render_fail(r, LATH_ERR_INPUT, "truncate: too short");
-    *out = v;
-    if ((int64_t)s->n_chars - leeway <= length) return LATH_OK;
+    *out = v; /* also what is no text, as long as it is short */
+    if ((int64_t)len - leeway <= length) return LATH_OK;
+    TRY(arg_str(r, a, v, &s));
+    TRY(text_of(r, a, v, &s));
     TRY(str_slice(r, s, 0, str_offset(s, (size_t)length - end->n_chars), &head));
     size_t n = head.u.str->n;
     for (size_t i = n; !value_truth(x[1]) && i-- > 0;) {

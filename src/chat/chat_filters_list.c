@@ -49,26 +49,33 @@ static lath_status lowered(render *r, value *v)
     return v->kind == V_STR ? str_change_case(r, v->u.str, CASE_LOWER, v) : LATH_OK;
 }
 
-/* What sort, unique, min and max compare: "a,b" is a list of two. */
+/* What unique, min and max compare. */
 static lath_status key_of(render *r, value v, value path, bool case_sensitive, value *out)
 {
-    if (path.kind != V_STR || !memchr(path.u.str->s, ',', path.u.str->n)) {
-        TRY(by_path(r, v, path, NULL, out));
-        return case_sensitive ? LATH_OK : lowered(r, out);
-    }
-    value parts, by;
-    TRY(str_own(r, ",", &by));
-    const args a = {.v = &by, .n = 1, .what = "split"};
-    const method_row *split;
+    TRY(by_path(r, v, path, NULL, out));
+    return case_sensitive ? LATH_OK : lowered(r, out);
+}
+
+/* What sort compares: a list of the attributes "a,b", of one also where there is none. */
+static lath_status sort_key_of(render *r, value v, const value_list *paths, bool case_sensitive, value *out)
+{
+    TRY(value_new_list(r, V_LIST, paths->n, out));
+    for (size_t i = 0; i < paths->n; i++) TRY(key_of(r, v, paths->v[i], case_sensitive, &out->u.list->v[i]));
+    return LATH_OK;
+}
+
+/* The attributes that sort is given. */
+static lath_status sort_paths(render *r, value path, value *out)
+{
+    value by;
     bool unsafe;
-    split = chat_find_method(V_STR, "split", 5, &unsafe);
-    TRY(split->fn(r, path, &a, &parts));
-    TRY(value_new_list(r, V_LIST, parts.u.list->n, out));
-    for (size_t i = 0; i < parts.u.list->n; i++) {
-        value *k = &out->u.list->v[i];
-        TRY(by_path(r, v, parts.u.list->v[i], NULL, k));
-        if (!case_sensitive) TRY(lowered(r, k));
+    if (path.kind == V_STR) {
+        TRY(str_own(r, ",", &by));
+        const args a = {.v = &by, .n = 1, .what = "split"};
+        return chat_find_method(V_STR, "split", 5, &unsafe)->fn(r, path, &a, out);
     }
+    TRY(value_new_list(r, V_LIST, 1, out));
+    out->u.list->v[0] = path;
     return LATH_OK;
 }
 
@@ -109,15 +116,16 @@ static lath_status sort_keyed(render *r, keyed *v, size_t n, bool backwards, val
 
 static lath_status f_sort(render *r, value v, const args *a, value *out)
 {
-    value x[3] = {value_bool(false), value_bool(false), VALUE_NONE}, *items;
+    value x[3] = {value_bool(false), value_bool(false), VALUE_NONE}, *items, paths;
     size_t n;
     TRY(args_read(r, a, "reverse case_sensitive attribute", 0, x));
+    TRY(sort_paths(r, x[2], &paths));
     TRY(value_items(r, v, &items, &n));
     keyed *k = render_array(r, n, sizeof(*k));
     if (!k) return r->st;
     for (size_t i = 0; i < n; i++) {
         k[i].v = items[i];
-        TRY(key_of(r, items[i], x[2], value_truth(x[1]), &k[i].key));
+        TRY(sort_key_of(r, items[i], paths.u.list, value_truth(x[1]), &k[i].key));
     }
     return sort_keyed(r, k, n, value_truth(x[0]), out);
 }

@@ -417,8 +417,9 @@ lath_status format_percent(render *r, const chat_str *format, value v, value *ou
         TRY(render_step(r, 1));
         TRY(percent_one(&o, &p));
     }
-    if (p.used < p.n && !p.names && !(v.kind == V_LIST && p.used == 0))
-        return render_fail(r, LATH_ERR_INPUT, "%%: more values than the format takes");
+    /* What has subscripts may be more than the format takes, but for texts and tuples. */
+    const bool may = v.kind == V_DICT || v.kind == V_LIST || v.kind == V_RANGE || v.kind == V_UNDEFINED;
+    if (p.used < p.n && !may) return render_fail(r, LATH_ERR_INPUT, "%%: more values than the format takes");
     return text_finish(&o, out);
 }
 

@@ -88,6 +88,13 @@ static lath_status open_gguf(lath_chat *c, const gguf *g, const char **text, con
 
 /* ----------------------------------------------------------------------------------------------------------- end of turn */
 
+/* The last that people wrote of the text is the answer. */
+static bool ends_with_answer(const chat_output *o)
+{
+    const size_t end = o->n_content ? o->content[o->n_content - 1].end : 0;
+    return end >= 6 && memcmp(o->text.data + end - 6, "answer", 6) == 0;
+}
+
 /* The first special token behind the last content of a conversation that ends with an answer. A template that refuses that one has none. */
 static lath_status find_end(lath_chat *c, lath_error *err)
 {
@@ -108,7 +115,7 @@ static lath_status find_end(lath_chat *c, lath_error *err)
         if (err) *err = ignored;
         goto done;
     }
-    if (st == LATH_OK && r.out.n_content) {
+    if (st == LATH_OK && ends_with_answer(&r.out)) {
         const size_t behind = r.out.content[r.out.n_content - 1].end;
         for (size_t i = 0; i < r.tokens.n && c->end_id < 0; i++) {
             if (r.tokens.offsets[2 * i] >= behind && tok_is_special(c->tokenizer->tok, r.tokens.ids[i]))

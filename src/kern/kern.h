@@ -62,6 +62,10 @@ typedef struct kern_linear_args {
     int32_t last_lanes; /* lanes in use of panel p1 - 1 */
     kern_fn fn;
     float *scratch; /* table->linear_scratch floats of this worker */
+    /* NULL, or x as quantize_panel makes it for this type of blocks: then x is unused, and products are those of gemv with xq (kern_gemv_args), but for
+     * the rounding of their sums. */
+    const void *xq;
+    int64_t xq_stride; /* bytes from panel to panel, a multiple of 64, at least kern_xq_panel_bytes */
 } kern_linear_args;
 
 /* Norms over the d features of each lane, v = x + r:
@@ -242,7 +246,8 @@ typedef struct kern_gemv_args {
 /* quantize_x: k activations to 8 bits in blocks, as gemv wants them beside weights of `type` (kern_xq.h has the layout): q[i] = x[i] / d rounded to the
  * nearest, ties to even, d = the block's largest magnitude / 127, so |q[i]| <= 127 and |x[i] - q[i] d| <= d / 2 (and a rounding). A block
  * that is nowhere above 2^-120 becomes 0. NaN or infinity in a block: d is NaN. k is a whole number of the type's blocks. All of the kern_xq_bytes
- * bytes are written, and are the same on every ISA. */
+ * bytes are written, and are the same on every ISA.
+ * quantize_panel: the same of the 16 lanes of a panel, x: [k][16], each lane by itself. */
 
 /* How activations are quantised for weights of a type; types of one kind share what quantize_x made. */
 typedef enum kern_xq_kind {
@@ -253,11 +258,19 @@ typedef enum kern_xq_kind {
 kern_xq_kind kern_xq_kind_of(dtype type);
 /* Bytes of a quantised row of k numbers, a multiple of 64; 0: no integer products. */
 size_t kern_xq_bytes(dtype type, int64_t k);
+/* The same of a panel of 16 rows. */
+size_t kern_xq_panel_bytes(dtype type, int64_t k);
+/* Codes beyond 64 in magnitude: Q8_0 Q8_K IQ4_NL IQ4_XS. */
+bool kern_xq_wide(dtype type);
+
+/* For which types of blocks an ISA's `linear` is faster with xq than with floats. */
+typedef enum kern_xq_panels { KERN_XQ_PANELS_NONE, KERN_XQ_PANELS_NARROW, KERN_XQ_PANELS_ALL } kern_xq_panels;
 
 typedef struct kern_table {
-    const char *isa;       /* of the highest overlay in use */
-    int32_t row_block;     /* rows that `linear` computes together: split rows at multiples of it */
-    int32_t panel_group;   /* panels that `linear` takes per pass over the weights */
+    const char *isa;     /* of the highest overlay in use */
+    int32_t row_block;   /* rows that `linear` computes together: split rows at multiples of it */
+    int32_t panel_group; /* panels that `linear` takes per pass over the weights */
+    kern_xq_panels xq_panels;
     size_t linear_scratch; /* floats of scratch that `linear` needs per worker, 64-byte aligned */
 #define KERN(slot, result, args, tolerance) result(*slot) args;
 #include "kern/kern.def"

@@ -8,6 +8,11 @@ kern_xq_kind kern_xq_kind_of(dtype type)
     return dtype_block_numbers(type) == 32 ? KERN_XQ_32 : KERN_XQ_256;
 }
 
+bool kern_xq_wide(dtype type)
+{
+    return type == DTYPE_Q8_0 || type == DTYPE_Q8_K || type == DTYPE_IQ4_NL || type == DTYPE_IQ4_XS;
+}
+
 size_t kern_xq_bytes(dtype type, int64_t k)
 {
     const size_t n = (size_t)k;
@@ -17,4 +22,11 @@ size_t kern_xq_bytes(dtype type, int64_t k)
     case KERN_XQ_NONE: break;
     }
     return 0;
+}
+
+size_t kern_xq_panel_bytes(dtype type, int64_t k)
+{
+    const kern_xq_kind kind = kern_xq_kind_of(type);
+    if (kind == KERN_XQ_NONE) return 0;
+    return kern_xq_panel_sum(kind, k) + (size_t)k / (kind == KERN_XQ_32 ? 32 : 16) * KERN_LANES * sizeof(float);
 }

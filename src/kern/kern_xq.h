@@ -22,4 +22,16 @@ static inline size_t kern_xq32_sum(int64_t k) { return kern_xq_d(k) + kern_xq_al
 static inline size_t kern_xq256_sum16(int64_t k) { return kern_xq_d(k) + kern_xq_align((size_t)k / 256 * 4); }
 static inline size_t kern_xq256_sum32(int64_t k) { return kern_xq256_sum16(k) + kern_xq_align((size_t)k / 16 * 2); }
 
+/* A panel of 16 rows, as quantize_panel writes it; each lane is quantised as a row alone is.
+ *
+ *     KERN_XQ_32     uint8 u[k / 4][16][4]   f32 d[k / 32][16]    f32 sum[k / 32][16]
+ *     KERN_XQ_256    uint8 u[k / 4][16][4]   f32 d[k / 256][16]   f32 sum[k / 16][16]
+ *
+ * u is q + 128; sum is d times the sum of the q of 32 or 16 numbers, rounded once. */
+static inline size_t kern_xq_panel_d(int64_t k) { return (size_t)k * KERN_LANES; }
+static inline size_t kern_xq_panel_sum(kern_xq_kind kind, int64_t k)
+{
+    return kern_xq_panel_d(k) + (size_t)k / (kind == KERN_XQ_32 ? 32 : 256) * KERN_LANES * sizeof(float);
+}
+
 #endif

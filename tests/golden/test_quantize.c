@@ -7,6 +7,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "engine/engine.h"
 #include "lath/lath.h"
 #include "store/gguf.h"
 #include "support/test.h"
@@ -250,9 +251,87 @@ static void test_bytes(void **state)
     tmp_remove(dir);
 }
 
+/* All tokens that end a text for the directory do so for the file. */
+static void test_ends(void **state)
+{
+    (void)state;
+    char dir[TMP_PATH], source[TMP_PATH], path[TMP_PATH];
+    lath_runtime *rt = runtime(1);
+    lath_quantize_result r;
+    lath_model *model;
+    lath_error err;
+    int32_t n;
+    source_of(0, source);
+    tmp_copy(dir, source);
+    tmp_write(dir, "generation_config.json", "{\"eos_token_id\":[2,7,9]}");
+    tmp_join(path, dir, "model.gguf");
+    write_file(rt, dir, path, LATH_GGUF_BF16, &r);
+    assert_ok(lath_model_open(rt, path, NULL, &model, &err), err);
+    const int32_t *ids = model_end_ids(model, &n);
+    assert_int_equal(n, 3);
+    assert_true(ids[0] == 2 && ids[1] == 7 && ids[2] == 9);
+    lath_model_close(model);
+    lath_runtime_destroy(rt);
+    tmp_remove(dir);
+}
+
+typedef struct ticks {
+    size_t last, total;
+    int calls, stop_at;
+} ticks;
+
+static int on_tick(void *ctx, size_t done, size_t total)
+{
+    ticks *t = ctx;
+    assert_true(done >= t->last && done <= total && (t->total == 0 || t->total == total));
+    t->last = done;
+    t->total = total;
+    return ++t->calls == t->stop_at;
+}
+
+/* Progress rises to the end; a callback that says stop ends the call, and nothing is left; arguments are checked. */
+static void test_calls(void **state)
+{
+    (void)state;
+    char dir[TMP_PATH], source[TMP_PATH], path[TMP_PATH];
+    lath_runtime *rt = runtime(2);
+    lath_error err;
+    ticks t = {0};
+    lath_quantize_options o = LATH_QUANTIZE_OPTIONS_INIT;
+    lath_quantize_result r = LATH_QUANTIZE_RESULT_INIT;
+    tmp_make(dir);
+    tmp_join(path, dir, "model.gguf");
+    source_of(0, source);
+    o.progress = on_tick;
+    o.progress_ctx = &t;
+    assert_ok(lath_quantize(rt, source, path, &o, &r, &err), err);
+    assert_int_equal(t.calls, r.n_tensors); /* all are small */
+    assert_true(t.total == r.bytes / 1000 && t.last + 5 >= t.total);
+    assert_string_equal(r.architecture, "llama");
+    assert_ok(lath_quantize(rt, source, path, NULL, NULL, &err), err);
+    assert_int_equal(unlink(path), 0);
+    t = (ticks){.stop_at = 7};
+    assert_int_equal(lath_quantize(rt, source, path, &o, NULL, &err), LATH_ERR_INTERRUPTED);
+    assert_int_equal(t.calls, 7);
+    assert_int_equal(lath_quantize(NULL, source, path, NULL, NULL, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_quantize(rt, NULL, path, NULL, NULL, &err), LATH_ERR_USAGE);
+    assert_int_equal(lath_quantize(rt, source, NULL, NULL, NULL, &err), LATH_ERR_USAGE);
+    o.type = (lath_gguf_type)7;
+    assert_int_equal(lath_quantize(rt, source, path, &o, NULL, &err), LATH_ERR_USAGE);
+    o.type = (lath_gguf_type)-1;
+    assert_int_equal(lath_quantize(rt, source, path, &o, NULL, &err), LATH_ERR_USAGE);
+    o.struct_size = 1;
+    assert_int_equal(lath_quantize(rt, source, path, &o, NULL, &err), LATH_ERR_USAGE);
+    r.struct_size = 1;
+    assert_int_equal(lath_quantize(rt, source, path, NULL, &r, &err), LATH_ERR_USAGE);
+    lath_runtime_destroy(rt);
+    assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_converter), cmocka_unit_test(test_same_model),
-                                       cmocka_unit_test(test_bytes)};
+                                       cmocka_unit_test(test_bytes), cmocka_unit_test(test_ends),
+                                       cmocka_unit_test(test_calls)};
     return TEST_RUN(tests);
 }

@@ -218,4 +218,132 @@ static void check_gemv(check *c)
     }
 }
 
+/* ------------------------------------------------------------------------------ panels in 8 bits */
+
+/* Each lane of a panel is what quantize_x makes of it, and d times the sums. */
+static void quantize_panel_case(check *c, dtype type, int64_t blocks)
+{
+    const int64_t numbers = (int64_t)dtype_block_numbers(type), k = blocks * numbers, part = numbers == 32 ? 32 : 16;
+    const size_t bytes = kern_xq_panel_bytes(type, k), d = (size_t)k * 16, sum = d + (size_t)(k / numbers) * 64;
+    WHERE(c, "quantize_panel %s %s k=%d", c->t->isa, dtype_name(type), (int)k);
+    float *x = oracle_floats(k * 16), *row = oracle_floats(k);
+    unsigned char *xq[2], *alone = aligned_alloc(64, kern_xq_bytes(type, k));
+    for (int v = 0; v < 2; v++) {
+        xq[v] = aligned_alloc(64, bytes + 64);
+        assert_true(xq[v] && alone);
+        memset(xq[v], v ? 0x55 : 0xaa, bytes + 64);
+    }
+    for (int lane = 0; lane < 16; lane++) {
+        fill_odd_activations(c, k, numbers, row);
+        for (int64_t i = 0; i < k; i++) x[i * 16 + lane] = row[i];
+    }
+    for (int v = 0; v < 2; v++) {
+        (v ? c->ref : c->t)->quantize_panel(type, k, x, xq[v]);
+        for (int i = 0; i < 64; i++) assert_int_equal(xq[v][bytes + (size_t)i], v ? 0x55 : 0xaa);
+    }
+    assert_memory_equal(xq[0], xq[1], bytes);
+    for (int lane = 0; lane < 16; lane++) {
+        for (int64_t i = 0; i < k; i++) row[i] = x[i * 16 + lane];
+        c->ref->quantize_x(type, k, row, alone);
+        const xq_view v = xq_of(type, k, alone);
+        for (int64_t i = 0; i < k; i++) {
+            float scale, total;
+            memcpy(&scale, xq[0] + d + (size_t)(i / numbers * 16 + lane) * 4, 4);
+            memcpy(&total, xq[0] + sum + (size_t)(i / part * 16 + lane) * 4, 4);
+            assert_int_equal(xq[0][(i / 4 * 16 + lane) * 4 + i % 4] - 128, v.q[i]);
+            assert_memory_equal(&scale, &v.d[i / numbers], 4);
+            const float want = v.d[i / numbers] * (float)sum_of(v.q + i / part * part, (int)part);
+            assert_true(isnan(want) ? isnan(total) : total == want);
+            if (isfinite(want)) check_value(c, total, (double)want, total, 1.0);
+        }
+    }
+    free(x), free(row), free(alone), free(xq[0]), free(xq[1]);
+    c->cases++;
+}
+
+static void check_quantize_panel(check *c)
+{
+    for (int type = 0; type < DTYPE_COUNT; type++) {
+        assert_true((kern_xq_panel_bytes((dtype)type, 256) > 0) == dtype_is_block((dtype)type));
+        for (int64_t blocks = 1; dtype_is_block((dtype)type) && blocks <= 12; blocks += 1 + blocks / 4)
+            quantize_panel_case(c, (dtype)type, blocks);
+    }
+}
+
+/* linear with panels in 8 bits: compared as gemv is, a lane being a row of activations. Every third token has a NaN or an infinity. */
+static void linear_q_case(check *c, dtype type, int64_t k, int64_t rows, int64_t panels, int32_t last_lanes)
+{
+    oracle_rng *r = &c->rng;
+    const kern_fn fn = (kern_fn)rng_int(r, 0, KERN_FN_COUNT - 1);
+    const int64_t total = rows + rng_int(r, 0, 3), n0 = rng_int(r, 0, total - rows),
+                  y_stride = total * 16 + 16 * rng_int(r, 0, 2);
+    const int64_t xq_stride = (int64_t)kern_xq_panel_bytes(type, k) + 64 * rng_int(r, 0, 2),
+                  tokens = (panels - 1) * 16 + last_lanes;
+    const gemv_case g = {type, k, rows, 1, true};
+    WHERE(c, "linear %s %s k=%d rows=%d..%d tokens=%d %s integers", c->t->isa, dtype_name(type), (int)k, (int)n0,
+          (int)(n0 + rows), (int)tokens, oracle_fn_name(fn));
+    unsigned char *w_base, *w = oracle_elements(r, type, total * k, 1.0f, (int)rng_int(r, 0, 3), &w_base);
+    unsigned char *xq = aligned_alloc(64, (size_t)(panels * xq_stride)),
+                  *alone = aligned_alloc(64, kern_xq_bytes(type, k));
+    float *bias = oracle_floats(total), *x = oracle_floats(panels * k * 16), *row = oracle_floats(k), *y[2];
+    double *numbers = malloc((size_t)k * sizeof(double));
+    assert_true(xq && alone && numbers);
+    for (int64_t i = 0; i < total; i++) bias[i] = rng_float(r, 1.0f);
+    for (int64_t t = 0; t < tokens; t++) {
+        for (int64_t i = 0; i < k; i++) x[panel_at(k * 16, t, i)] = rng_float(r, 2.0f);
+        if (t % 3 == 2) x[panel_at(k * 16, t, rng_int(r, 0, k - 1))] = t % 2 ? NAN : INFINITY;
+    }
+    for (int64_t p = 0; p < panels; p++) c->ref->quantize_panel(type, k, x + p * k * 16, xq + p * xq_stride);
+    for (int v = 0; v < 2; v++) {
+        const kern_table *t = v ? c->ref : c->t;
+        float *scratch = oracle_floats((int64_t)t->linear_scratch + 16);
+        y[v] = oracle_floats(panels * y_stride);
+        t->linear(&(kern_linear_args){.w = w,
+                                      .type = type,
+                                      .w_stride = (int64_t)dtype_bytes(type, k),
+                                      .bias = bias,
+                                      .y = y[v],
+                                      .y_stride = y_stride,
+                                      .k = k,
+                                      .n0 = n0,
+                                      .n1 = n0 + rows,
+                                      .p1 = panels,
+                                      .last_lanes = last_lanes,
+                                      .fn = fn,
+                                      .scratch = scratch,
+                                      .xq = xq,
+                                      .xq_stride = xq_stride});
+        for (int i = 0; i < 16; i++) assert_true(isnan(scratch[t->linear_scratch + (size_t)i]));
+        free(scratch);
+    }
+    for (int64_t n = 0; n < y_stride / 16; n++) {
+        if (n < total) oracle_numbers(type, w + (size_t)n * dtype_bytes(type, k), k, numbers);
+        for (int64_t t = 0; t < tokens; t++) {
+            const float got = y[0][panel_at(y_stride, t, n)];
+            if (n < n0 || n >= n0 + rows) {
+                assert_true(isnan(got));
+                continue;
+            }
+            for (int64_t i = 0; i < k; i++) row[i] = x[panel_at(k * 16, t, i)];
+            c->ref->quantize_x(type, k, row, alone);
+            gemv_want want = gemv_sum(&g, numbers, row, alone);
+            want.bias = (double)bias[n];
+            gemv_compare(c, &g, fn, t % 3 == 2, &want, got, y[1][panel_at(y_stride, t, n)]);
+        }
+    }
+    free(w_base), free(xq), free(alone), free(bias), free(x), free(row), free(y[0]), free(y[1]), free(numbers);
+    c->cases++;
+}
+
+static void check_linear_q(check *c)
+{
+    for (int type = 0; type < DTYPE_COUNT; type++) {
+        if (!dtype_is_block((dtype)type)) continue;
+        for (int64_t step = 1; step <= 15; step++)
+            linear_q_case(c, (dtype)type, whole_blocks((dtype)type, 32 * (step + step * step / 8)), 1 + step % 14,
+                          1 + step % 3, (int32_t)rng_int(&c->rng, 1, 16));
+        linear_q_case(c, (dtype)type, 1024, 7, 35, 3); /* more than a group of panels */
+    }
+}
+
 #endif

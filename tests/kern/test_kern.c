@@ -83,6 +83,7 @@ static void linear_case(check *c, dtype type, int64_t k_least, int64_t rows, int
 
 static void check_linear(check *c)
 {
+    check_linear_q(c);
     for (int64_t k = 1; k <= 70; k++)
         for (int64_t rows = 1; rows <= 13; rows++)
             linear_case(c, oracle_float(&c->rng), k, rows, 1 + (k + rows) % 3, (int32_t)rng_int(&c->rng, 1, 16));

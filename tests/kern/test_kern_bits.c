@@ -23,16 +23,20 @@ typedef struct product {
     kern_fn fn;
     int64_t k, rows;
     float *scratch;
+    bool integers;
 } product;
 
 static void product_run(const product *m, const float *x, float *y, int64_t n0, int64_t n1, int64_t p0, int64_t p1,
                         int32_t last_lanes)
 {
+    const int64_t xq_stride = (int64_t)kern_xq_panel_bytes(m->type, m->k);
+    unsigned char *xq = m->integers ? aligned_alloc(64, (size_t)(p1 * xq_stride)) : NULL;
+    for (int64_t p = p0; xq && p < p1; p++) m->t->quantize_panel(m->type, m->k, x + p * m->k * 16, xq + p * xq_stride);
     m->t->linear(&(kern_linear_args){.w = m->w,
                                      .type = m->type,
                                      .w_stride = (int64_t)dtype_bytes(m->type, m->k),
                                      .bias = m->bias,
-                                     .x = x,
+                                     .x = m->integers ? NULL : x,
                                      .x_stride = m->k * 16,
                                      .y = y,
                                      .y_stride = m->rows * 16,
@@ -43,10 +47,14 @@ static void product_run(const product *m, const float *x, float *y, int64_t n0, 
                                      .p1 = p1,
                                      .last_lanes = last_lanes,
                                      .fn = m->fn,
-                                     .scratch = m->scratch});
+                                     .scratch = m->scratch,
+                                     .xq = xq,
+                                     .xq_stride = xq_stride});
+    free(xq);
 }
 
-static void linear_bits(const kern_table *t, dtype type, int64_t k, int64_t rows, int64_t tokens, kern_fn fn)
+static void linear_bits(const kern_table *t, dtype type, int64_t k, int64_t rows, int64_t tokens, kern_fn fn,
+                        bool integers)
 {
     oracle_rng r = {(uint64_t)(k * 1000 + rows)};
     unsigned char *base;
@@ -54,8 +62,8 @@ static void linear_bits(const kern_table *t, dtype type, int64_t k, int64_t rows
     const int32_t last = (int32_t)(tokens - (panels - 1) * 16);
     float *bias = oracle_floats(rows), *x = oracle_floats(panels * k * 16), *y = oracle_floats(panels * rows * 16);
     float *x1 = oracle_floats(k * 16), *y1 = oracle_floats(rows * 16), *y2 = oracle_floats(panels * rows * 16);
-    product m = {t,    oracle_elements(&r, type, rows * k, 0.2f, 1, &base), type, bias, fn, k,
-                 rows, oracle_floats((int64_t)t->linear_scratch + 16)};
+    product m = {t,    oracle_elements(&r, type, rows * k, 0.2f, 1, &base), type,    bias, fn, k,
+                 rows, oracle_floats((int64_t)t->linear_scratch + 16),      integers};
     for (int64_t i = 0; i < rows; i++) bias[i] = rng_float(&r, 1.0f);
     for (int64_t i = 0; i < tokens; i++)
         for (int64_t f = 0; f < k; f++) x[panel_at(k * 16, i, f)] = rng_float(&r, 1.0f);
@@ -86,14 +94,16 @@ static void run_linear(const kern_table *t)
     for (int type = 0; type < DTYPE_COUNT; type++) {
         if (!dtype_is_weight((dtype)type)) continue;
         if (dtype_is_block((dtype)type)) {
-            linear_bits(t, (dtype)type, 256, 29, 45, KERN_FN_NONE);
-            linear_bits(t, (dtype)type, 768, 13, 70, KERN_FN_SILU);
+            for (int integers = 0; integers < 2; integers++) {
+                linear_bits(t, (dtype)type, 256, 29, 45, KERN_FN_NONE, integers);
+                linear_bits(t, (dtype)type, 768, 13, 70, KERN_FN_SILU, integers);
+            }
             continue;
         }
-        linear_bits(t, (dtype)type, 37, 29, 45, KERN_FN_NONE);
-        linear_bits(t, (dtype)type, 384, 40, 37, KERN_FN_GELU);
-        linear_bits(t, (dtype)type, 700, 23, 70, KERN_FN_TANH);
-        linear_bits(t, (dtype)type, 1100, 13, 300, KERN_FN_SILU); /* more than one group of panels */
+        linear_bits(t, (dtype)type, 37, 29, 45, KERN_FN_NONE, false);
+        linear_bits(t, (dtype)type, 384, 40, 37, KERN_FN_GELU, false);
+        linear_bits(t, (dtype)type, 700, 23, 70, KERN_FN_TANH, false);
+        linear_bits(t, (dtype)type, 1100, 13, 300, KERN_FN_SILU, false); /* more than one group of panels */
     }
 }
 

@@ -203,6 +203,11 @@ line1\n  {% if yes %}\n    in\n  {% endif %}\nline2\n\n{% set a = 1 %}\n\nend\n
 {{ l | select('notest') | list }}
 {{ users | selectattr | list }}
 {{ l | batch | list }}
+{{ 'hZ3x,a}b' | sort(reverse=true) }}{{ 'a' < 'c' }}{{ 'c' > 'a' }}{{ 'ac' >= 'aa' }}{{ ['c', 'a'] | max }}{{ 'ab' | sort(attribute='x') }}{{ [nothing, nothing] | sort }}
+{{ 'a' % [1] }}{{ 'a' % d }}{{ 'a' % range(3) }}{{ 'a' % nothing }}{{ '%s' % d.b }}{{ [1, 2] | truncate(5) }}{{ d.keys() | truncate }}
+{{ 'a' % 'b' }}
+{{ 'a' % 1 }}
+{{ [1, 2, 3] | truncate(3, leeway=-1) }}
 {{ -'a' }}
 {{ [] < 1 }}
 {{ strftime_now() }}

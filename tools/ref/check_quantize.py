@@ -4,6 +4,8 @@
 
     check_quantize.py --program build/lath                   the tiny models of tests/golden/decoder and of tests/golden/quantize
     check_quantize.py --program build/lath --models DIR      also the tokenizers of real models in DIR
+    check_quantize.py ... --real GGUF FOLDER EXPECTED        also Gemma 3 270M: its numbers as a Hugging Face folder with the tokenizer of FOLDER, written again;
+                                                             EXPECTED has what transformers makes of the same numbers (tests/golden/real)
 
 For each model directory and type: the file is opened by the `gguf` package, which reads keys and tensors, and its tensors are compared with what
 the package makes of the directory's own (the converter's conventions are undone first); it is opened by llama.cpp (the package llama-cpp-python),
@@ -315,10 +317,62 @@ def tiny_model(tokenizer: Path, at: Path) -> None:
         (at / f.name).write_bytes(f.read_bytes())
 
 
+# -------------------------------------------------------------------------------------------------------------- real weights
+
+
+def gemma_folder(path: Path, tokenizer: Path, at: Path) -> None:
+    """The numbers of a GGUF file of Gemma 3 under Hugging Face's names, as f32."""
+    import torch
+    from safetensors.torch import save_file
+
+    r = gguf.GGUFReader(path)
+    size = lambda key: r.get_field(f"gemma3.{key}").contents()  # noqa: E731
+    config = {"architectures": ["Gemma3ForCausalLM"], "model_type": "gemma3_text", "hidden_size": size("embedding_length"), "intermediate_size": size("feed_forward_length"),
+              "num_hidden_layers": size("block_count"), "num_attention_heads": size("attention.head_count"), "num_key_value_heads": size("attention.head_count_kv"),
+              "head_dim": size("attention.key_length"), "query_pre_attn_scalar": size("attention.key_length"), "sliding_window": size("attention.sliding_window"),
+              "max_position_embeddings": size("context_length"), "rope_theta": size("rope.freq_base"), "rope_local_base_freq": 10000.0, "sliding_window_pattern": 6,
+              "rms_norm_eps": 1e-6, "vocab_size": len(r.get_field("tokenizer.ggml.tokens").data), "hidden_activation": "gelu_pytorch_tanh", "bos_token_id": 2, "eos_token_id": 1}
+    refcommon.write_json(at / "config.json", config)
+    _, _, names = facts(r)
+    parts = ["input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm"]
+    parts += [f"self_attn.{n}" for n in ("q_proj", "k_proj", "v_proj", "o_proj", "q_norm", "k_norm")] + [f"mlp.{n}_proj" for n in ("gate", "up", "down")]
+    own = {t.name: t for t in r.tensors}
+    weights = {}
+    for name in ["model.embed_tokens", "model.norm"] + [f"model.layers.{i}.{n}" for i in range(config["num_hidden_layers"]) for n in parts]:
+        t = own[names.get_name(f"{name}.weight", try_suffixes=(".weight",))]
+        x = gguf.quants.dequantize(t.data, t.tensor_type)
+        weights[f"{name}.weight"] = torch.from_numpy(np.array(x - 1 if name.endswith("norm") else x, np.float32))
+    save_file(weights, at / "model.safetensors")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (at / name).write_bytes((tokenizer / name).read_bytes())
+
+
+def check_real(program: str, directory: Path, out: Path, expected: Path) -> None:
+    prompts = json.loads(expected.read_text(encoding="utf-8"))["texts"]
+    for kind, most in (("f32", 0.02), ("f16", 0.1), ("q8_0", 1.0), ("q4_k", 5.0)):
+        if why := run(program, directory, out, kind):
+            raise SystemExit(why)
+        e = Engine(out)
+        same, n, moved = 0, 0, 0.0
+        for p in prompts:
+            ids, greedy = p["ids"], p["greedy"]
+            if e.tokenize(p["text"]) != ids:
+                raise SystemExit(f"{kind}: other tokens: {p['text']}")
+            got = e.logits(ids + greedy[:-1])[len(ids) - 1 :].astype(np.float64)
+            logp = got - np.log(np.exp(got).sum(1, keepdims=True))
+            same, n = same + sum(int(a == b) for a, b in zip(got.argmax(1).tolist(), greedy)), n + len(greedy)
+            moved = max(moved, max(abs(v - logp[i][t]) for i, step in enumerate(p["steps"]) for t, v in step))
+        e.close()
+        print(f"Gemma 3 270M {kind}: llama.cpp chooses {same} of {n} tokens as transformers does, log-probabilities within {moved:.3f}")
+        if moved > most or (kind in ("f32", "f16") and same != n):
+            raise SystemExit(f"{kind}: another model")
+
+
 def main() -> None:
     p = argparse.ArgumentParser()
     p.add_argument("--program", default="build/lath")
     p.add_argument("--models", type=Path)
+    p.add_argument("--real", type=Path, nargs=3, metavar=("GGUF", "FOLDER", "EXPECTED"))
     args = p.parse_args()
     L.llama_backend_init()
     L.llama_log_set(quiet, ctypes.c_void_p(0))
@@ -346,6 +400,12 @@ def main() -> None:
             wide = Path(tmp) / f"wide_{kind}"
             wide_model(wide, kind, architecture, **more)
             n += check_blocks(args.program, wide, out)
+        if args.real:
+            real = Path(tmp) / "real"
+            real.mkdir()
+            gemma_folder(args.real[0], args.real[1], real)
+            check_real(args.program, real, out, args.real[2])
+            n += 4
         for name in TINY if args.models else []:
             tiny_model(args.models / name, Path(tmp))
             if why := run(args.program, Path(tmp), out, "q8_0"):

@@ -16,6 +16,7 @@ export OMP_NUM_THREADS=1
 "$python" make_lm_goldens.py
 "$python" make_gguf_models.py
 "$python" make_tok_goldens.py
+"$python" make_chat_goldens.py ../../tests
 for kind in uncased cased; do
     "$python" check_wordpiece.py "$tok/$kind" --write-sample "$tok/wordpiece_$kind.jsonl" 600
 done

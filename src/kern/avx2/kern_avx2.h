@@ -20,6 +20,9 @@ enum {
     KERN_AVX2_GROUP = 16        /* most panels of one pass over the weights */
 };
 
+/* linear where a->xq is given. */
+void kern_avx2_linear_q(const kern_linear_args *a);
+
 /* The first `vectors` (1 or 2) eights of y[0], y[stride], ... = fn of those of x[0], x[16], ...; `rows` rows. */
 void kern_avx2_map_rows(kern_fn fn, int rows, int vectors, const float *x, float *y, int64_t stride);
 

@@ -49,4 +49,10 @@ static void run_tile(int rows, int panels, bool narrow, const tile_job *j)
     (narrow ? tile8_of : tile16_of)[rows](j);
 }
 
-void kern_avx2_linear(const kern_linear_args *a) { linear_drive(&(linear_tiles){KERN_AVX2_ROWS, 1, run_tile}, a); }
+void kern_avx2_linear(const kern_linear_args *a)
+{
+    if (a->xq)
+        kern_avx2_linear_q(a);
+    else
+        linear_drive(&(linear_tiles){KERN_AVX2_ROWS, 1, run_tile}, a);
+}

@@ -7,6 +7,7 @@
  * AVX2. gcc 12 keeps an array of vectors in memory, hence the names. */
 #include "kern/avx2/kern_avx2_drive.h"
 #include "kern/avx512/kern_avx512.h"
+#include "kern/avx512/kern_avx512_linear_q.h"
 #include "kern/avx512/kern_avx512_vec.h"
 
 typedef struct tile512 {
@@ -123,5 +124,8 @@ static void run_tile(int rows, int panels, bool narrow, const tile_job *j)
 
 void KERN_AVX512(linear)(const kern_linear_args *a)
 {
-    linear_drive(&(linear_tiles){LINEAR_MAX_ROWS, LINEAR_MAX_PANELS, run_tile}, a);
+    if (a->xq)
+        linear_q(a);
+    else
+        linear_drive(&(linear_tiles){LINEAR_MAX_ROWS, LINEAR_MAX_PANELS, run_tile}, a);
 }

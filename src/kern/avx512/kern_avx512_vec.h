@@ -133,6 +133,18 @@ VEC512_INLINE vec512_int vec512_dot4(vec512_int sum, vec512_int u, vec512_int s)
 {
     return (vec512_int){vec512_dot4_half(sum.a, u.a, s.a), vec512_dot4_half(sum.b, u.b, s.b)};
 }
+/* narrow: no s beyond 64, so sums of two products are int16. */
+VEC512_INLINE vec512_int vec512_dot4_by(const int narrow, vec512_int sum, vec512_int u, vec512_int s)
+{
+    if (!narrow) return vec512_dot4(sum, u, s);
+    const vec512_int two = {_mm256_maddubs_epi16(u.a, s.a), _mm256_maddubs_epi16(u.b, s.b)};
+    return vec512_weigh(sum, two, (vec512_int){_mm256_set1_epi16(1), _mm256_set1_epi16(1)});
+}
+VEC512_INLINE vec512_int vec512_set1_i32(int x) { return (vec512_int){_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
+VEC512_INLINE vec512_f32 vec512_add(vec512_f32 x, vec512_f32 y)
+{
+    return (vec512_f32){_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)};
+}
 VEC512_INLINE vec512_int vec512_lookup(vec512_int t, vec512_int at)
 {
     return (vec512_int){_mm256_shuffle_epi8(t.a, at.a), _mm256_shuffle_epi8(t.b, at.b)};
@@ -217,6 +229,13 @@ VEC512_INLINE vec512_int vec512_dot4(vec512_int acc, vec512_int u, vec512_int s)
 {
     return _mm512_dpbusd_epi32(acc, u, s);
 }
+VEC512_INLINE vec512_int vec512_dot4_by(const int narrow, vec512_int sum, vec512_int u, vec512_int s)
+{
+    (void)narrow;
+    return _mm512_dpbusd_epi32(sum, u, s);
+}
+VEC512_INLINE vec512_int vec512_set1_i32(int x) { return _mm512_set1_epi32(x); }
+VEC512_INLINE vec512_f32 vec512_add(vec512_f32 x, vec512_f32 y) { return _mm512_add_ps(x, y); }
 VEC512_INLINE vec512_int vec512_dot2(vec512_int u, vec512_int s) { return _mm512_maddubs_epi16(u, s); }
 VEC512_INLINE vec512_int vec512_weigh(vec512_int acc, vec512_int a, vec512_int b)
 {
@@ -262,6 +281,14 @@ VEC512_INLINE vec512_f32 vec512_broadcast(const unsigned char *p)
     float f;
     memcpy(&f, p, sizeof(f));
     return vec512_set1(f);
+}
+
+/* The four bytes at any alignment in all lanes. */
+VEC512_INLINE vec512_int vec512_spread_i32(const void *p)
+{
+    int32_t v;
+    memcpy(&v, p, sizeof(v));
+    return vec512_set1_i32(v);
 }
 
 #endif

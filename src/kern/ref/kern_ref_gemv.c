@@ -89,3 +89,23 @@ void kern_ref_quantize_x(dtype type, int64_t k, const float *x, void *xq)
         for (int64_t i = 0; i < k / 32; i++) sum32[i] = (int16_t)sum_of(32, q + 32 * i);
     }
 }
+
+void kern_ref_quantize_panel(dtype type, int64_t k, const float *x, void *xq)
+{
+    const kern_xq_kind kind = kern_xq_kind_of(type);
+    const int block = kind == KERN_XQ_32 ? 32 : 256, part = kind == KERN_XQ_32 ? 32 : 16;
+    unsigned char *u = xq;
+    float *d = (float *)(void *)(u + kern_xq_panel_d(k)), *sum = (float *)(void *)(u + kern_xq_panel_sum(kind, k));
+    for (int64_t b = 0; b < k / block; b++) {
+        for (int lane = 0; lane < KERN_LANES; lane++) {
+            float one[256];
+            int8_t q[256];
+            for (int i = 0; i < block; i++) one[i] = x[(b * block + i) * KERN_LANES + lane];
+            const float scale = d[b * KERN_LANES + lane] = quantize_block(block, one, q);
+            for (int64_t i = 0; i < block; i++)
+                u[((b * block + i) / 4 * KERN_LANES + lane) * 4 + i % 4] = (unsigned char)(q[i] + 128);
+            for (int64_t i = 0; i < block; i += part)
+                sum[(b * block + i) / part * KERN_LANES + lane] = scale * (float)sum_of(part, q + i);
+        }
+    }
+}
