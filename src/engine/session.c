@@ -207,8 +207,7 @@ lath_status lath_session_get_plan(const lath_model *model, const lath_session_op
     const arch_model *a = &model->arch;
     lath_status st = plan_kv(&s, err);
     if (st == LATH_OK) st = plan_work(&s, parts, err);
-    alloc_release(&model->rt->alloc, s.kv, (size_t)a->dims.n_layers * sizeof(*s.kv));
-    if (st != LATH_OK) return st;
+    if (st != LATH_OK) goto done;
     *out = (lath_session_plan){
         .struct_size = sizeof(*out),
         .ctx = s.ctx,
@@ -219,7 +218,10 @@ lath_status lath_session_get_plan(const lath_model *model, const lath_session_op
         .head_dim = (int32_t)a->dims.head_dim,
         .tied = a->lm_head.w == (const weight *)(const void *)((const char *)a->weights + a->desc->rows[0].offset),
     };
-    return plan_layers(&s, out, err);
+    st = plan_layers(&s, out, err);
+done:
+    alloc_release(&model->rt->alloc, s.kv, (size_t)a->dims.n_layers * sizeof(*s.kv));
+    return st;
 }
 
 void lath_session_destroy(lath_session *s)
