@@ -189,7 +189,7 @@ lath_status cmd_chat(options *o, lath_error *err)
         return err_set(err, LATH_ERR_USAGE, "chat: %s: takes no argument (lath generate --chat does)",
                        o->args.items[0]);
     TRY_DONE(lm_open(&j.lm, o, err));
-    TRY_DONE(dialog_open(&j.talk, j.lm.s.model, err));
+    TRY_DONE(dialog_open(&j.talk, j.lm.s.model, o->chat_template, err));
     if (o->system) TRY_DONE(dialog_set_system(&j.talk, o->system, strlen(o->system), err));
     TRY_DONE(open_session(&j, err));
     TRY_DONE(output_open(&j.out, NULL, err));

@@ -6,12 +6,42 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 
-lath_status dialog_open(dialog *d, const lath_model *model, lath_error *err)
+enum { TEMPLATE_BYTES_MOST = 4 << 20 };
+
+static lath_status open_own(dialog *d, const lath_model *model, lath_error *err)
+{
+    lath_model_info info = {.struct_size = sizeof(info)};
+    TRY(lath_model_get_info(model, &info, err));
+    if (!info.chat_template)
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: the model has no chat template (--chat-template FILE gives one)",
+                       info.path);
+    return lath_chat_create(model, NULL, &d->chat, err);
+}
+
+static lath_status open_file(dialog *d, const lath_model *model, const char *path, lath_error *err)
+{
+    lath_chat_options opts = LATH_CHAT_OPTIONS_INIT;
+    buf text;
+    buf_init(&text, alloc_default(), TEMPLATE_BYTES_MOST);
+    lath_status st = file_read(&text, path, TEMPLATE_BYTES_MOST, err);
+    if (st == LATH_OK && text.len && memchr(text.data, 0, text.len))
+        st = err_set(err, LATH_ERR_FORMAT, "%s: not a text: it has a byte 0", path);
+    if (st == LATH_OK) {
+        opts.template_text = (lath_text){buf_cstr(&text), text.len};
+        st = lath_chat_create(model, &opts, &d->chat, err);
+        if (st != LATH_OK) st = err_wrap(err, st, "--chat-template %s", path);
+    }
+    buf_deinit(&text);
+    return st;
+}
+
+lath_status dialog_open(dialog *d, const lath_model *model, const char *path, lath_error *err)
 {
     *d = (dialog){.end_id = -1};
-    TRY(lath_chat_create(model, NULL, &d->chat, err));
+    TRY(path ? open_file(d, model, path, err) : open_own(d, model, err));
     d->end_id = lath_chat_end_id(d->chat);
     return LATH_OK;
 }

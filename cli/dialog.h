@@ -23,8 +23,9 @@ typedef struct dialog {
     int32_t end_id; /* of the template; -1: none */
 } dialog;
 
-/* LATH_ERR_UNSUPPORTED: the model has no chat template, or one that lath cannot run. */
-lath_status dialog_open(dialog *d, const lath_model *model, lath_error *err);
+/* With the model's template, or that of the file `path` (NULL: none). LATH_ERR_UNSUPPORTED: the model has none, or it is one
+ * that lath cannot run. */
+lath_status dialog_open(dialog *d, const lath_model *model, const char *path, lath_error *err);
 void dialog_close(dialog *d); /* a zeroed one is allowed */
 
 /* The system message, in front; an empty one takes it away. */

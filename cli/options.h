@@ -60,7 +60,7 @@ typedef struct options {
     string_list args; /* what is no option */
     const char *model, *config, *field, *output, *corpus, *index, *rerank_model, *cache, *cache_import, *cache_export;
     const char *prompt, *prompt_text, *layer, *corpus_prompt, *corpus_prompt_text, *pair, *label, *id_list, *system,
-        *model_name, *json_schema, *grammar;
+        *model_name, *json_schema, *grammar, *chat_template;
     string_list files, queries, filters, stops;
     int64_t threads, dim, max_len, batch_tokens, top_k, rerank_top, ctx, top, logprobs, stride, rounds;
     option_number max_new, temp, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty, seed, prefill,

@@ -67,4 +67,32 @@ template '{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% e
 run generate -m "$M" --chat -n 1 a; fails_with 6 'more work than is allowed'
 template '{{ messages[0].content'
 run chat -m "$M"; fails_with 3 'chat template: line 1'
+
+# a template of the caller's, in place of the model's or where the model has none
+printf '%s' '{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}' >"$T/own.jinja"
+run generate -m "$M" --chat --chat-template "$T/own.jinja" -n 1 --json 'green river'; exit_is 0; err_empty
+check "its prompt" [ "$(prompt_tokens)" -eq "$(text_tokens '<|im_start|>green river<|im_end|>')" ]
+rm "$M/chat_template.jinja"
+sed '/"chat_template"/d' "$M/tokenizer_config.json" >"$T/config"; cp "$T/config" "$M/tokenizer_config.json"
+run generate -m "$M" --chat -n 1 a; fails_with 4 'no chat template (--chat-template FILE gives one)'
+run generate -m "$M" --chat --chat-template "$T/own.jinja" -n 4 'green river'; exit_is 0; cp "$T/out" "$T/one"; echo >>"$T/one"
+feed 'green river\n' chat -m "$M" --chat-template "$T/own.jinja" -n 4 -q; exit_is 0; err_empty
+check 'the answer is that of generate' cmp -s "$T/one" "$T/out"
+run generate -m "$M" --chat-template "$T/own.jinja" a; fails_with 2 'chat-template goes with --chat'
+run chat -m "$M" --chat-template "$T/none"; fails_with 3 'none'
+printf 'a\n{%% if %%}' >"$T/bad.jinja"
+run chat -m "$M" --chat-template "$T/bad.jinja"; fails_with 3 'bad.jinja: .*line 2'
+printf 'a\000b' >"$T/bad.jinja"
+run chat -m "$M" --chat-template "$T/bad.jinja"; fails_with 3 'bad.jinja: not a text'
+: >"$T/bad.jinja"
+run generate -m "$M" --chat --chat-template "$T/bad.jinja" a; fails_with 5 'makes nothing of the prompt'
+
+# the example: turns as Gemma's, written ones are plain text
+EXAMPLE=$TESTS/../examples/gemma.jinja
+GEMMA=$TESTS/golden/decoder/gemma3_pattern_linear
+run generate -m "$GEMMA" --chat --chat-template "$EXAMPLE" -n 1 --json 'green river'; exit_is 0; err_empty
+check "its prompt" [ "$(prompt_tokens)" -eq "$("$LATH" tokenize -m "$GEMMA" '<start_of_turn>user
+green river<end_of_turn>
+<start_of_turn>model
+' | wc -w)" ]
 finish

@@ -109,7 +109,9 @@ for v in -1 1.5 99999999999 x ''; do run generate -m "$QWEN" -n "$v" a; fails_wi
 for v in -1 18446744073709551616 x; do run generate -m "$QWEN" --seed "$v" a; fails_with 2 'seed'; done
 for v in 0 -1 99999999999999; do run generate -m "$QWEN" --ctx "$v" a; fails_with 2 'ctx'; done
 run generate -m "$QWEN" --ctx 513 a; fails_with 2 "the model's window is 512"
-run generate -m "$QWEN" --top-k 0 a; fails_with 2 'top-k'
+run generate -m "$QWEN" --top-k -1 a; fails_with 2 'top-k'
+run generate -m "$QWEN" -n 20 --temp 1 --seed 4 a; cp "$T/out" "$T/all"
+run generate -m "$QWEN" -n 20 --temp 1 --seed 4 --top-k 0 a; exit_is 0; check "--top-k 0 is all tokens" cmp -s "$T/all" "$T/out"
 run generate -m "$QWEN" a b; fails_with 2 'one text'
 run generate -m "$QWEN" -f "$T"; fails_with 3 'is a directory'
 run generate -m "$QWEN" -f "$T/none"; fails_with 3 'none'
