@@ -80,7 +80,7 @@ static void put_session(buf *b, const facts *f)
     buf_printf(b, "\"chat_template\":%s,\"end_ids\":[", f->m.chat_template ? "true" : "false");
     for (int32_t i = 0; i < f->m.n_end_ids; i++) buf_printf(b, "%s%d", i > 0 ? "," : "", (int)f->m.end_ids[i]);
     buf_str(b, "],");
-    member(b, "step_activations", f->m.integer_steps ? "int8" : "f32");
+    member(b, "products", f->m.integer_products ? "int8" : "f32");
 }
 
 static lath_status put_prompts(buf *b, const facts *f, lath_error *err)
@@ -360,7 +360,7 @@ static lath_status print_table(buf *b, const facts *f, bool tensors, lath_error 
     row(b, "memory", "files mapped, beside them %s for the model and %s for a full batch",
         size_text(m->private_bytes, c), size_text(m->batch_bytes, d));
     row(b, "kernels", "%s, %d thread%s%s", f->isa, (int)f->threads, f->threads == 1 ? "" : "s",
-        m->integer_steps ? "; single tokens are multiplied as 8-bit integers (--precision exact: floats)" : "");
+        m->integer_products ? "; sessions multiply in 8-bit integers (--precision exact: in floats)" : "");
     return tensors ? table_tensors(b, f, err) : LATH_OK;
 }
 

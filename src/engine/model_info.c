@@ -31,7 +31,7 @@ static void count_tensors(const lath_model *m, lath_dtype_info by_dtype[DTYPE_CO
             by_dtype[t->type].bytes += t->bytes;
             if (info && m->integer && m->arch.desc->window && t->rank > 1 &&
                 kern_xq_bytes(t->type, DTYPE_MAX_BLOCK) > 0)
-                info->integer_steps = 1;
+                info->integer_products = 1;
         }
     }
 }

@@ -186,7 +186,7 @@ out_has '^attention  *4 heads of keys and values, 6 features$'; out_has '^output
 out_has '^context  *512 of 512 tokens: '; out_has '^a token  *384 B of keys and values$'; out_has '^conversation  *no chat template; a text ends at 2 "</s>"$'
 run info -m "$LLAMA" --ctx 100 --json; exit_is 0
 out_has '"kv_heads":4,"head_dim":6,"output_head":{"tied":false,"bytes":9696},"session":{"ctx":100,"most":512,"kv_bytes":43008,'
-out_has '"token_bytes":384,"far_token_bytes":384,"window_layers":0,"sliding_window":0},"chat_template":false,"end_ids":\[2\],"step_activations":"f32"'
+out_has '"token_bytes":384,"far_token_bytes":384,"window_layers":0,"sliding_window":0},"chat_template":false,"end_ids":\[2\],"products":"f32"'
 out_has '"dtypes":{"F32":{"tensors":21,'
 run info -m "$G/decoder/mistral_window" --json --kv f32; exit_is 0; out_has '"token_bytes":128,"far_token_bytes":0,'
 run info -m "$G/decoder/mistral_window" --json; exit_is 0; out_has '"token_bytes":64,"far_token_bytes":0,"window_layers":2,"sliding_window":9}'
@@ -198,7 +198,7 @@ run info -m "$LLAMA" --ctx 513; fails_with 2 'ctx: 513'
 run info -m "$MODEL" --ctx 5; fails_with 4 'no language model'
 run info -m "$MODEL" --json; exit_is 0; out_lacks 'session'
 
-# the real model: next tokens of the reference (golden/real), perplexity of llama.cpp with the weights as f32 (tools/ref/llamacpp_perplexity.py)
+# the real model: next tokens of the reference (golden/real), perplexity of llama.cpp (tools/ref/llamacpp_perplexity.py)
 GEMMA=$REAL/gemma-3-270m-q4_k_m.gguf
 if [ -f "$GEMMA" ]; then
     run predict -m "$GEMMA" --precision exact --json 'The capital of France is'; exit_is 0
