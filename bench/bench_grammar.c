@@ -49,11 +49,33 @@ static void print(const char *what, double *v, size_t n, double base)
            v[n / 2] * 1e6, sum / (double)n * 1e6, v[n * 99 / 100] * 1e6, sum / (double)n / base);
 }
 
+static double all[TIMES_MOST], made[TIMES_MOST], picks[TIMES_MOST];
+static size_t n_all, n_made;
+
+/* One text; closing: [n] is added to logits from the 40th token on. */
+static void make_text(grammar_match *m, sampler *s, rng *r, float *logits, const float *closing, int32_t n)
+{
+    must(grammar_match_reset(m, &err));
+    for (int i = 0; i < TOKENS_MOST && !grammar_match_ended(m) && n_all < TIMES_MOST; i++) {
+        const uint32_t *mask;
+        int32_t id;
+        for (int32_t j = 0; j < n; j++) logits[j] = (float)(rng_uniform(r) * 8) + (i > 40 ? closing[j] : 0);
+        const bool is_made = !grammar_match_has_mask(m);
+        double begin = clock_now();
+        must(grammar_match_mask(m, &mask, &err));
+        all[n_all] = clock_now() - begin;
+        if (is_made) made[n_made++] = all[n_all];
+        begin = clock_now();
+        must(sampler_pick(s, logits, mask, &id, &err));
+        picks[n_all++] = clock_now() - begin;
+        must(grammar_match_accept(m, id, &err));
+    }
+}
+
 int main(int argc, char **argv)
 {
-    static double all[TIMES_MOST], made[TIMES_MOST], picks[TIMES_MOST];
     const char *schema = example;
-    size_t n_all = 0, n_made = 0, texts = 40;
+    size_t texts = 40;
     buf file;
     tok *t;
     token_trie *trie;
@@ -91,23 +113,7 @@ int main(int argc, char **argv)
     must(sampler_init(&s, alloc_default(), &kern, n, NULL, &err));
     rng_seed(&r, 1);
     must(grammar_match_create(g, trie, &end, 1, n, alloc_default(), &m, &err));
-    for (size_t k = 0; k < texts; k++) {
-        must(grammar_match_reset(m, &err));
-        for (int i = 0; i < TOKENS_MOST && !grammar_match_ended(m) && n_all < TIMES_MOST; i++) {
-            const uint32_t *mask;
-            int32_t id;
-            for (int32_t j = 0; j < n; j++) logits[j] = (float)(rng_uniform(&r) * 8) + (i > 40 ? closing[j] : 0);
-            const bool is_made = !grammar_match_has_mask(m);
-            begin = clock_now();
-            must(grammar_match_mask(m, &mask, &err));
-            all[n_all] = clock_now() - begin;
-            if (is_made) made[n_made++] = all[n_all];
-            begin = clock_now();
-            must(sampler_pick(&s, logits, mask, &id, &err));
-            picks[n_all++] = clock_now() - begin;
-            must(grammar_match_accept(m, id, &err));
-        }
-    }
+    for (size_t k = 0; k < texts; k++) make_text(m, &s, &r, logits, closing, n);
     qsort(picks, n_all, sizeof(*picks), by_size);
     printf("choosing: median %.1f us\n", picks[n_all / 2] * 1e6);
     print("masks", all, n_all, picks[n_all / 2]);

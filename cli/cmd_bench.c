@@ -196,8 +196,7 @@ static lath_status bench_generation(bench_job *j, lath_error *err)
     decode.work = steps * (double)(m->layer_bytes + m->head_bytes) +
                   layer_kv * (seen_by_all(plan, m->n_layers, steps + 1) - m->n_layers);
     TRY(make_ids(j, err));
-    const lath_session_options so = lm_session_options(j->lm.o, (int64_t)j->n_ids);
-    TRY(lath_session_create(j->lm.s.model, &so, &j->lm.session, err));
+    TRY(lm_session(&j->lm, (int64_t)j->n_ids, err));
     if (j->prefill) TRY(measure(j, prefill_slice, &prefill, err));
     if (!j->decode) return LATH_OK;
     TRY(make_buffer(j, decode.work / steps, err));

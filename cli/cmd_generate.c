@@ -145,18 +145,18 @@ static lath_status generate(generate_job *j, options *o, lath_error *err)
     return LATH_OK;
 }
 
-/* Room for the prompt and what -n allows, at least the default. */
+/* Room for the prompt and what -n allows, at least the default; without -n, behind a long prompt, the default once more. */
 static lath_status open_session(generate_job *j, const options *o, lath_error *err)
 {
-    const int64_t want = (int64_t)j->lm.n + (o->max_new.given ? o->max_new.whole : 0), most = j->lm.plan.most;
-    const int64_t usual = want <= j->lm.plan.ctx ? j->lm.plan.ctx : want < most ? want : most;
+    const int64_t n = (int64_t)j->lm.n, usual = j->lm.plan.ctx, most = j->lm.plan.most;
+    const int64_t want = n + (o->max_new.given ? o->max_new.whole : n < usual / 2 ? 0 : usual);
+    const int64_t ctx = o->ctx ? o->ctx : want <= usual ? usual : want < most ? want : most;
     if (o->ctx > most)
         return err_set(err, LATH_ERR_USAGE, "--ctx: %lld, the model's window is %lld", (long long)o->ctx,
                        (long long)most);
-    const lath_session_options so = lm_session_options(o, o->ctx ? o->ctx : usual);
-    if ((int64_t)j->lm.n > so.ctx)
-        return err_set(err, LATH_ERR_KV_FULL, "the prompt has %zu tokens, the context %d", j->lm.n, so.ctx);
-    return lath_session_create(j->lm.s.model, &so, &j->lm.session, err);
+    if ((int64_t)j->lm.n > ctx)
+        return err_set(err, LATH_ERR_KV_FULL, "the prompt has %zu tokens, the context %lld", j->lm.n, (long long)ctx);
+    return lm_session(&j->lm, ctx, err);
 }
 
 enum { GRAMMAR_BYTES_MOST = 16 << 20 };

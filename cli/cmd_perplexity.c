@@ -63,7 +63,7 @@ static lath_status score(void *ctx, size_t at, const float *logits, lath_error *
 }
 
 /* Scores tokens first .. n - 1 of the window that begins at `begin`. What is only seen needs no logits; it is put in by a
- * call of its own unless a part would be a single token (see lm.c). */
+ * call of its own unless a part would be a single token, which is computed otherwise (lath.h). */
 static lath_status score_window(perplexity_job *j, size_t begin, size_t n, size_t first, progress *p, lath_error *err)
 {
     const size_t n_seen = first > 2 && n > first + 1 ? first - 1 : 0;
@@ -133,8 +133,7 @@ static lath_status prepare(perplexity_job *j, lath_error *err)
     j->n_room = j->lm.n < j->ctx ? j->lm.n : j->ctx;
     j->window = alloc_array(alloc_default(), j->n_room, sizeof(*j->window));
     if (!j->window) return err_nomem(err, j->n_room * sizeof(*j->window));
-    const lath_session_options so = lm_session_options(j->lm.o, (int64_t)j->n_room);
-    return lath_session_create(j->lm.s.model, &so, &j->lm.session, err);
+    return lm_session(&j->lm, (int64_t)j->n_room, err);
 }
 
 static lath_status compute(perplexity_job *j, lath_error *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lm.c: see lm.h. Tokens go to the session in the pieces in which it computes them (512), so that a long text can be
- * interrupted and shown; a piece of one token would be computed as a step, whose last bits differ, and is not made.
+ * lm.c: see lm.h. A text goes to the session in one call, whatever its length: where rotations depend on the length (dynamic
+ * NTK), pieces would see other ones.
  */
 #include "lm.h"
 
@@ -11,8 +11,6 @@
 #include "base/error.h"
 #include "prompt.h"
 #include "signals.h"
-
-enum { PIECE = 512 };
 
 static int stop_asked(void *ctx, size_t done, size_t total)
 {
@@ -95,6 +93,20 @@ lath_status lm_prompt(lm_job *j, lath_error *err)
     return st;
 }
 
+static int ask(void *ctx, size_t done, size_t total)
+{
+    const lm_job *j = ctx;
+    return j->p ? progress_tick(j->p, done, total) : signals_interrupted();
+}
+
+lath_status lm_session(lm_job *j, int64_t ctx, lath_error *err)
+{
+    lath_session_options so = lm_session_options(j->o, ctx);
+    so.progress = ask;
+    so.progress_ctx = j;
+    return lath_session_create(j->s.model, &so, &j->session, err);
+}
+
 static lath_status put_message(lm_job *j, const buf *text, lath_error *err)
 {
     const options *o = j->o;
@@ -126,8 +138,7 @@ lath_status lm_begin(lm_job *j, lath_error *err)
                        (int)j->plan.most);
     if (j->o->ctx && j->n > (size_t)j->o->ctx)
         return err_set(err, LATH_ERR_KV_FULL, "the prompt has %zu tokens, --ctx is %lld", j->n, (long long)j->o->ctx);
-    const lath_session_options so = lm_session_options(j->o, j->o->ctx ? j->o->ctx : (int64_t)j->n);
-    return lath_session_create(j->s.model, &so, &j->session, err);
+    return lm_session(j, j->o->ctx ? j->o->ctx : (int64_t)j->n, err);
 }
 
 typedef struct feed {
@@ -148,18 +159,15 @@ static int see_each(void *ctx, size_t at, const float *logits)
 lath_status lm_feed(lm_job *j, const int32_t *ids, size_t n, lm_see see, void *ctx, progress *p, lath_error *err)
 {
     feed f = {.see = see, .ctx = ctx};
-    for (size_t at = 0; at < n;) {
-        const size_t take = n - at <= PIECE + 1 ? n - at : PIECE;
-        if (progress_tick(p, at, n)) return signals_check(err);
-        const lath_status st = see ? lath_session_append_each(j->session, ids + at, take, see_each, &f, err)
-                                   : lath_session_append(j->session, ids + at, take, err);
-        if (f.st != LATH_OK) *err = f.err;
-        if (f.st != LATH_OK) return f.st;
-        if (st != LATH_OK) return st;
-        at += take;
-    }
-    progress_add(p, n);
-    return LATH_OK;
+    TRY(signals_check(err));
+    j->p = p;
+    const lath_status st = see ? lath_session_append_each(j->session, ids, n, see_each, &f, err)
+                               : lath_session_append(j->session, ids, n, err);
+    j->p = NULL;
+    if (f.st != LATH_OK) *err = f.err;
+    if (f.st != LATH_OK) return f.st;
+    if (st == LATH_OK) progress_add(p, n);
+    return st;
 }
 
 void lm_notes(const lm_job *j)

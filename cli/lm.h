@@ -16,6 +16,7 @@ typedef struct lm_job {
     lath_session_plan plan;
     lath_model_info info;
     lath_session *session;
+    progress *p;        /* shows how far a lm_feed is; NULL between */
     lath_tokens tokens; /* of the text */
     dialog talk;        /* that the text is a message of */
     int32_t *given;     /* [n_given] ids that were given instead of a text */
@@ -37,7 +38,9 @@ lath_status lm_prompt(lm_job *j, lath_error *err);
 lath_session_options lm_session_options(const options *o, int64_t ctx);
 /* The PROMPT as a message, behind --system, through the model's chat template. */
 lath_status lm_chat_prompt(lm_job *j, lath_error *err);
-/* A session for --ctx tokens, else for all of the prompt. LATH_ERR_KV_FULL: it has more than the model's window. */
+/* A session for ctx tokens, with a bar where a lm_feed is under way. */
+lath_status lm_session(lm_job *j, int64_t ctx, lath_error *err);
+/* One for --ctx tokens, else for all of the prompt. LATH_ERR_KV_FULL: it has more than the model's window. */
 lath_status lm_begin(lm_job *j, lath_error *err);
 
 /* Sees the logits [info.vocab_size] behind token `at`. */

@@ -190,7 +190,8 @@ static lath_status parse_real(const option_row *r, const char *s, double *out, l
 {
     char *end;
     const double v = strtod(s, &end);
-    if (end == s || *end || !(v >= (double)r->min && v <= (double)r->max))
+    const bool plain = s[strspn(s, "+-.0123456789eE")] == 0; /* no hexadecimal, no names */
+    if (end == s || *end || !plain || !(v >= (double)r->min && v <= (double)r->max))
         return err_set(err, LATH_ERR_USAGE, "--%s: \"%s\" is not a number from %lld to %lld", r->name, s,
                        (long long)r->min, (long long)r->max);
     *out = v;

@@ -598,7 +598,7 @@ typedef struct lath_session_options {
         ctx; /* tokens that it may hold; 0: 4096 or the model's window if that is less. LATH_ERR_USAGE over the window */
     lath_kv kv;
     lath_progress_fn
-        progress; /* NULL, or called every 50 ms or so while more than one token is added, with how many tokens are held and will be */
+        progress; /* NULL, or called at once and then every 50 ms or so while more than one token is added, with how many tokens are held and will be */
     void *progress_ctx;
 } lath_session_options;
 #define LATH_SESSION_OPTIONS_INIT                                 \

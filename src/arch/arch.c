@@ -300,13 +300,12 @@ lath_status arch_open(const arch_desc *d, const json_value *config, const char *
     return d->finish(m, err);
 }
 
-/* The prefix of what stands beside the body: "model." of a name's parts is the body. */
+/* The prefix of what stands beside the body, which is called "model" or is a part of what is called so. */
 static void outer_prefix(const char *prefix, char out[NAME_MAX_LEN])
 {
-    static const char body[] = "model.";
-    const size_t n = strlen(prefix), k = sizeof(body) - 1;
-    const bool inside = n >= k && strcmp(prefix + n - k, body) == 0;
-    snprintf(out, NAME_MAX_LEN, "%.*s", (int)(inside ? n - k : n), prefix);
+    const char *body = strncmp(prefix, "model.", 6) == 0 ? prefix : strstr(prefix, ".model.");
+    if (body && body != prefix) body++;
+    snprintf(out, NAME_MAX_LEN, "%.*s", (int)(body ? (size_t)(body - prefix) : strlen(prefix)), prefix);
 }
 
 /* As the reference does (transformers 5, tie_weights): a matrix that is there counts, even where the configuration says that it is tied. */

@@ -60,7 +60,7 @@ const arch_weight_row decoder_rows[] = {
 #undef N
 #undef B
 _Static_assert(sizeof(decoder_rows) / sizeof(decoder_rows[0]) == DECODER_N_ROWS, "DECODER_N_ROWS");
-const char *const decoder_prefixes[] = {"model.", "", "language_model.model.", NULL};
+const char *const decoder_prefixes[] = {"model.", "", "language_model.model.", "model.language_model.", NULL};
 
 uint32_t decoder_layer_has(const arch_model *m, int32_t layer)
 {

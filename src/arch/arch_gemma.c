@@ -5,6 +5,7 @@
  * Gemma 3 queries and keys are normed head by head instead, most layers slide, and those turn by angles of their own.
  */
 #include <math.h>
+#include <string.h>
 
 #include "arch/arch_decoder.h"
 
@@ -91,6 +92,59 @@ static lath_status parse_gemma3(arch_model *m, const json_value *c, const char *
     return parse_ropes(m, c, name, err);
 }
 
-extern const arch_desc arch_gemma2, arch_gemma3_text;
+/* The text model of one that sees images, too: "text_config", whose file leaves out what is as in the reference's class. */
+static const struct {
+    const char *key;
+    int64_t value;
+} text_defaults[] = {
+    {"vocab_size", 262208},      {"hidden_size", 2304},
+    {"intermediate_size", 9216}, {"num_hidden_layers", 26},
+    {"num_attention_heads", 8},  {"num_key_value_heads", 4},
+    {"head_dim", 256},           {"max_position_embeddings", 131072},
+};
+
+static json_value *put_member(arch_model *m, json_value *object, const char *key, json_kind kind)
+{
+    json_value *v = arena_zero(m->mem, sizeof(*v));
+    if (!v) return NULL;
+    v->kind = kind;
+    v->key = key;
+    v->key_len = strlen(key);
+    v->next = object->u.items.first;
+    object->u.items.first = v;
+    object->u.items.count++;
+    return v;
+}
+
+static lath_status with_defaults(arch_model *m, const json_value *text, json_value *out, lath_error *err)
+{
+    *out = *text;
+    for (size_t i = 0; i < sizeof(text_defaults) / sizeof(text_defaults[0]); i++) {
+        if (json_get(text, text_defaults[i].key)) continue;
+        json_value *v = put_member(m, out, text_defaults[i].key, JSON_INT);
+        if (!v) return err_nomem(err, sizeof(*v));
+        v->u.integer = text_defaults[i].value;
+    }
+    if (json_get(text, "hidden_activation") || json_get(text, "hidden_act")) return LATH_OK;
+    json_value *v = put_member(m, out, "hidden_activation", JSON_STRING);
+    if (!v) return err_nomem(err, sizeof(*v));
+    v->u.string.data = "gelu_pytorch_tanh";
+    v->u.string.len = strlen(v->u.string.data);
+    return LATH_OK;
+}
+
+static lath_status parse_gemma3_outer(arch_model *m, const json_value *c, const char *name, lath_error *err)
+{
+    const json_value *text = json_get(c, "text_config");
+    json_value whole;
+    if (!json_present(text) || text->kind != JSON_OBJECT)
+        return err_set(err, LATH_ERR_FORMAT, "%s: want \"text_config\", an object", name);
+    TRY(with_defaults(m, text, &whole, err));
+    TRY(parse_gemma3(m, &whole, name, err));
+    return json_get_bool(c, "tie_word_embeddings", name, &m->lm_head.tied, err);
+}
+
+extern const arch_desc arch_gemma2, arch_gemma3, arch_gemma3_text;
 const arch_desc arch_gemma2 = DECODER_DESC("gemma2", parse_gemma2);
+const arch_desc arch_gemma3 = DECODER_DESC("gemma3", parse_gemma3_outer);
 const arch_desc arch_gemma3_text = DECODER_DESC("gemma3_text", parse_gemma3);

@@ -76,7 +76,11 @@ static bool ends_with(const char *s, const char *end)
 }
 
 bool arch_class_scores(const char *class_name) { return ends_with(class_name, "ForSequenceClassification"); }
-bool arch_class_generates(const char *class_name) { return ends_with(class_name, "ForCausalLM"); }
+/* ForConditionalGeneration: language models that see images, too. */
+bool arch_class_generates(const char *class_name)
+{
+    return ends_with(class_name, "ForCausalLM") || ends_with(class_name, "ForConditionalGeneration");
+}
 
 enum { MOST_LABELS = 1 << 16 };
 

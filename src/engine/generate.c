@@ -89,12 +89,19 @@ static lath_status tell(generation *g, lath_generated *step, lath_error *err)
     return LATH_OK;
 }
 
+/* Models have rows behind the vocabulary, to fill a block: such an id may come, and adds no text. */
+static bool has_text(const generation *g, int32_t id)
+{
+    return lath_tokenizer_token(&g->s->model->tokenizer, id) != NULL;
+}
+
 /* The text of one more token, as far as it can be given out. */
 static lath_status add_text(generation *g, int32_t id, lath_error *err)
 {
     const char *piece;
     size_t len;
     buf_clear(&g->text);
+    if (!has_text(g, id)) return LATH_OK;
     TRY(lath_decoder_push(g->decoder, &id, 1, &piece, &len, err));
     stop_push(&g->stop, piece, len, &g->text);
     return LATH_OK;
@@ -121,7 +128,8 @@ static lath_status prime_decoder(generation *g, const int32_t *prompt, size_t n,
 {
     const char *piece;
     size_t len;
-    return g->o->new_text ? LATH_OK : lath_decoder_push(g->decoder, prompt + n - 1, 1, &piece, &len, err);
+    if (g->o->new_text || !has_text(g, prompt[n - 1])) return LATH_OK;
+    return lath_decoder_push(g->decoder, prompt + n - 1, 1, &piece, &len, err);
 }
 
 static lath_status choose(generation *g, lath_generated *step, lath_error *err)

@@ -21,6 +21,7 @@ static const struct {
     NUMBER("bos_token_id", bos, false),
     NUMBER("eos_token_id", eos, false),
     NUMBER("eot_token_id", eot, false),
+    NUMBER("eom_token_id", eom, false),
     NUMBER("unknown_token_id", unk, false),
     NUMBER("seperator_token_id", sep, false), /* the format spells it so */
     NUMBER("padding_token_id", pad, false),

@@ -29,8 +29,8 @@ typedef struct parser {
 
 static uint32_t line_of(parser *p, size_t at)
 {
-    if (at < p->line_at) p->line_at = p->line = 0;
     for (; p->line_at < at && p->line_at < p->n; p->line_at++) p->line += p->s[p->line_at] == '\n';
+    for (; p->line_at > at; p->line_at--) p->line -= p->s[p->line_at - 1] == '\n';
     return p->line + 1;
 }
 

@@ -257,6 +257,27 @@ static const char *dir_name(job *j, const char *dir)
     return arena_strdup(&j->mem, dir + from, n - from);
 }
 
+/* The model's other end tokens: files have keys for the end of a turn and of a message. */
+static void put_ends(const job *j, tok_arrays *a)
+{
+    int32_t n;
+    const int32_t *ends = model_end_ids(j->m, &n);
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t id = ends[i];
+        if (id == a->eos || id == a->eot || id == a->eom) continue;
+        const char *text = lath_tokenizer_token(&j->m->tokenizer, id);
+        const bool message = text && strcmp(text, "<|eom_id|>") == 0;
+        if (a->eos < 0)
+            a->eos = id;
+        else if (a->eot < 0 && !message)
+            a->eot = id;
+        else if (a->eom < 0)
+            a->eom = id;
+        else
+            log_line(&j->rt->log, LATH_LOG_WARN, "%s: end token %d has no key in a GGUF file", j->config_name, (int)id);
+    }
+}
+
 static lath_status put_tokenizer(job *j, lath_error *err)
 {
     tok_arrays a;
@@ -271,6 +292,7 @@ static lath_status put_tokenizer(job *j, lath_error *err)
             v->u.integer < j->m->arch.dims.vocab_size)
             *rows[i].out = (int32_t)v->u.integer;
     }
+    put_ends(j, &a);
     gguf_tokenizer_put(j->w, &a);
     const char *template = model_chat_template(j->m);
     if (template) gguf_put_text(j->w, "tokenizer.chat_template", template, strlen(template));

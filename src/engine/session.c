@@ -150,9 +150,9 @@ static lath_status begin_session(const lath_model *m, const lath_session_options
     if (opts) s->progress = opts->progress;
     if (opts) s->progress_ctx = opts->progress_ctx;
     s->whole = (stream){.ops = m->rt->ops, .pool = m->rt->pool, .kern = &m->rt->kern};
+    s->whole.integer = m->integer;
     s->step = s->whole;
     s->step.ops = backend_cpu_rows();
-    s->step.integer = s->whole.integer = m->integer;
     return LATH_OK;
 }
 
@@ -179,7 +179,8 @@ lath_status lath_session_create(const lath_model *model, const lath_session_opti
 static lath_status plan_layers(const lath_session *s, lath_session_plan *out, lath_error *err)
 {
     const arch_model *a = &s->model->arch;
-    const uint64_t layer = 2 * (uint64_t)a->dims.n_kv_heads * (uint64_t)a->dims.head_dim * kv_size(&s->kv[0]);
+    const kv_layer kept = {.half = s->half};
+    const uint64_t layer = 2 * (uint64_t)a->dims.n_kv_heads * (uint64_t)a->dims.head_dim * kv_size(&kept);
     for (int32_t i = 0; i < a->dims.n_layers; i++) {
         int64_t window = 0;
         TRY(a->desc->window(a, i, &window, err));
@@ -346,7 +347,7 @@ lath_status session_append(lath_session *s, const int32_t *ids, int32_t n, sessi
     s->turned = end;
     if (end > s->written) s->written = end; /* even where it fails in between */
     if (again) s->n = 0;
-    s->asked = begin;
+    s->asked = 0; /* at once, then now and again */
     s->wanted = before + n;
     pool_enter_until(on->pool, s->progress && n > 1 ? ask : NULL, s);
     const lath_status st = run_to(s, on, before, end, see, ctx, err);

@@ -49,13 +49,13 @@ typedef struct tok_arrays {
     const char *charsmap; /* [n_charsmap] precompiled_charsmap of "t5", or NULL */
     size_t n_charsmap;
     int32_t bos, eos, unk, sep, pad, cls, mask;
-    int32_t eot; /* ends a turn, where that is not eos; nothing that encoding needs */
+    int32_t eot, eom; /* end a turn or a message, where that is not eos; nothing that encoding needs */
     int add_bos, add_eos, add_space_prefix, remove_extra_spaces;
 } tok_arrays;
-#define TOK_ARRAYS_INIT                                                                                         \
-    {                                                                                                           \
-        .bos = -1, .eos = -1, .unk = -1, .sep = -1, .pad = -1, .cls = -1, .mask = -1, .eot = -1, .add_bos = -1, \
-        .add_eos = -1, .add_space_prefix = -1, .remove_extra_spaces = -1                                        \
+#define TOK_ARRAYS_INIT                                                                                     \
+    {                                                                                                       \
+        .bos = -1, .eos = -1, .unk = -1, .sep = -1, .pad = -1, .cls = -1, .mask = -1, .eot = -1, .eom = -1, \
+        .add_bos = -1, .add_eos = -1, .add_space_prefix = -1, .remove_extra_spaces = -1                     \
     }
 /* name leads messages. LATH_ERR_FORMAT; LATH_ERR_UNSUPPORTED: a kind or pre that is not known, named. */
 lath_status tok_open_arrays(const lath_allocator *alloc, const char *name, const tok_arrays *a, tok **out,

@@ -240,8 +240,8 @@ static lath_status check_input(const char *text, size_t n, const tok_encode_opti
     return tok_check_text(text, n, err);
 }
 
-lath_status tok_encode(const tok *t, arena *scratch, const char *text, size_t n, const tok_encode_options *opts,
-                       tok_encoding *out, lath_error *err)
+static lath_status encode(const tok *t, arena *scratch, const char *text, size_t n, const tok_encode_options *opts,
+                          tok_special special, tok_encoding *out, lath_error *err)
 {
     const tok_piece *pieces = t->template.single ? t->template.single : &only_text;
     size_t n_pieces = t->template.single ? t->template.n_single : 1;
@@ -253,7 +253,7 @@ lath_status tok_encode(const tok *t, arena *scratch, const char *text, size_t n,
 
     if (lead > out->capacity) TRY(tok_encoding_grow(t->alloc, out, lead, err));
     out->n = lead;
-    TRY(tok_encode_text(t, scratch, text, n, (tok_special){.parse = opts->parse_special}, out, err));
+    TRY(tok_encode_text(t, scratch, text, n, special, out, err));
     if (t->template.trim && out->n > lead) tok_trim_offsets(t, text, out, lead, out->offsets + 2 * lead, out->n - lead);
     size_t n_text = out->n - lead, keep = n_text;
     if (opts->max_tokens > 0 && n_text + added > (size_t)opts->max_tokens) keep = (size_t)opts->max_tokens - added;
@@ -266,14 +266,15 @@ lath_status tok_encode(const tok *t, arena *scratch, const char *text, size_t n,
     return LATH_OK;
 }
 
+lath_status tok_encode(const tok *t, arena *scratch, const char *text, size_t n, const tok_encode_options *opts,
+                       tok_encoding *out, lath_error *err)
+{
+    return encode(t, scratch, text, n, opts, (tok_special){.parse = opts->parse_special}, out, err);
+}
+
 lath_status tok_encode_guarded(const tok *t, arena *scratch, const char *text, size_t n, const tok_range *plain,
                                size_t n_plain, tok_encoding *out, lath_error *err)
 {
-    out->n = out->n_untruncated = 0;
-    TRY(tok_check_text(text, n, err));
-    TRY(tok_encode_text(t, scratch, text, n, (tok_special){true, plain, n_plain}, out, err));
-    if (t->template.trim) tok_trim_offsets(t, text, out, 0, out->offsets, out->n);
-    for (size_t i = 0; i < out->n; i++) out->type_ids[i] = 0;
-    out->n_untruncated = out->n;
-    return LATH_OK;
+    const tok_encode_options o = {.parse_special = true};
+    return encode(t, scratch, text, n, &o, (tok_special){true, plain, n_plain}, out, err);
 }

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/utf8.h"
+#include "tok/tok_parts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -63,6 +64,27 @@ static void encode_twice(const tok *t, const char *s, size_t n)
     arena_deinit(&scratch);
 }
 
+/* In a range that is plain no token is special, but for the one that stands for what is unknown; without ranges nothing is different. */
+static void encode_guarded(const tok *t, const char *s, size_t n, tok_range plain)
+{
+    tok_encode_options o = {false, true, 0};
+    tok_encoding a = {0}, b = {0};
+    arena scratch;
+    arena_init(&scratch, alloc_default());
+    if (tok_encode(t, &scratch, s, n, &o, &a, NULL) != LATH_OK) abort();
+    if (tok_encode_guarded(t, &scratch, s, n, NULL, 0, &b, NULL) != LATH_OK || !same(&a, &b)) abort();
+    if (tok_encode_guarded(t, &scratch, s, n, &plain, 1, &b, NULL) != LATH_OK) abort();
+    for (size_t i = 0; i < b.n; i++) {
+        const size_t begin = b.offsets[2 * i], end = b.offsets[2 * i + 1];
+        if (begin < end && begin >= plain.begin && end <= plain.end && b.ids[i] != t->unk &&
+            tok_is_special(t, b.ids[i]))
+            abort();
+    }
+    tok_encoding_release(t, &a);
+    tok_encoding_release(t, &b);
+    arena_deinit(&scratch);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (all.n == 0) {
@@ -76,6 +98,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     encode_twice(t, s, n);
     size_t valid = utf8_first_invalid(s, n);
     if (valid < n) encode_twice(t, s, valid);
+    if (valid > n) valid = n;
+    const size_t from = valid ? data[1] % valid : 0, to = from + (valid - from) / (1 + data[0] % 3);
+    encode_guarded(t, s, valid, (tok_range){from, to});
+    if (to > from) encode_guarded(t, s, valid, (tok_range){0, valid});
     fuzz_tok_use(t, s, valid < n ? valid : n, data[1] % 32);
     return 0;
 }

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_decoder_steps.c [CASE]: sessions of every directory of tests/golden/decoder. Greedy tokens are those of the reference until it is undecided itself (two
+ * test_decoder_steps.c [--gguf] [CASE]: sessions of every case of decoder_case.h. Greedy tokens are those of the reference until it is undecided itself (two
  * logits closer than 1e-3); a prompt at once and token by token give the same logits; 1, 2 and 3 threads give the same bits.
  */
 #include <math.h>
 
 #include "engine/engine.h"
 #include "engine/session.h"
-#include "store/safetensors.h"
+#include "support/decoder_case.h"
 #include "support/golden.h"
 #include "support/test.h"
 
-static const char *only; /* the program's argument; NULL: all cases */
 enum { GREEDY_PROMPT = 1, LONG_PROMPT = 2, STEPS = 32 };
 static const double UNDECIDED = 1e-3, STEP_ABS = 1e-4;
 
@@ -34,10 +33,10 @@ static opened open_case(const char *path, int32_t threads, lath_isa isa)
     ro.isa = isa;
     mo.precision = LATH_PRECISION_EXACT;
     assert_ok(lath_runtime_create(&ro, &o.rt, &err), err);
-    assert_ok(lath_model_open(o.rt, path, &mo, &o.model, &err), err);
+    decoder_case_model(path, file, sizeof(file));
+    assert_ok(lath_model_open(o.rt, file, &mo, &o.model, &err), err);
     assert_ok(lath_session_create(o.model, NULL, &o.session, &err), err);
-    snprintf(file, sizeof(file), "%s/expected.safetensors", path);
-    assert_ok(safetensors_open(alloc_default(), file, FILE_MAP, &o.want, &err), err);
+    o.want = decoder_case_expected(path);
     o.vocab = o.model->arch.dims.vocab_size;
     return o;
 }
@@ -62,24 +61,6 @@ static const tensor *prompt_ids(const opened *o, int prompt)
     char key[32];
     snprintf(key, sizeof(key), "p%d.ids", prompt);
     return want_of(o, key);
-}
-
-static void each_case(void (*check)(const char *path, const char *name))
-{
-    arena mem;
-    char dir[1024], path[1400];
-    size_t n, checked = 0;
-    arena_init(&mem, alloc_default());
-    test_path(dir, sizeof(dir), "golden", "decoder");
-    const char **names = test_list_dirs(&mem, dir, &n);
-    for (size_t i = 0; i < n; i++) {
-        if (only && strcmp(only, names[i]) != 0) continue;
-        snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
-        check(path, names[i]);
-        checked++;
-    }
-    if (checked == 0) fail_msg("%s has no %s", dir, only ? only : "case");
-    arena_deinit(&mem);
 }
 
 static const float *logits_of(const opened *o)
@@ -149,7 +130,7 @@ static void greedy_of(const char *path, const char *name)
 static void test_greedy(void **state)
 {
     (void)state;
-    each_case(greedy_of);
+    decoder_case_each(greedy_of);
 }
 
 /* ------------------------------------------------------------------------------------------------------ prefill and steps */
@@ -210,7 +191,7 @@ static void steps_of(const char *path, const char *name)
 static void test_steps(void **state)
 {
     (void)state;
-    each_case(steps_of);
+    decoder_case_each(steps_of);
 }
 
 /* ----------------------------------------------------------------------------------------------------- cuts and ways back */
@@ -256,12 +237,12 @@ static void cuts_of(const char *path, const char *name)
 static void test_cuts(void **state)
 {
     (void)state;
-    each_case(cuts_of);
+    decoder_case_each(cuts_of);
 }
 
 int main(int argc, char **argv)
 {
-    only = argc > 1 ? argv[1] : NULL;
+    decoder_case_args(argc, argv);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_greedy), cmocka_unit_test(test_steps),
                                        cmocka_unit_test(test_cuts)};
     return TEST_RUN(tests);

@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_decoders.c [--gguf] [CASE]: every directory of tests/golden/decoder (tiny random language models, made by tools/ref from the reference
- * implementation), or the GGUF files of tests/golden/gguf, most of which are the same models:
+ * test_decoders.c [--gguf] [CASE]: every case of decoder_case.h (tiny random language models, made by tools/ref from the reference implementation):
  * tensors of the layers, logits at every position of some prompts and what they say is likeliest, with the best and with the plain-C kernels; then what
  * holds without a reference: the same bits alone and packed with others, at 1, 2 and 3 threads.
  */
 #include <math.h>
 
-#include "base/file.h"
+#include "support/decoder_case.h"
 #include "support/forward.h"
 #include "support/golden.h"
 #include "support/test.h"
 
-static const char *only;             /* the program's argument; NULL: all cases */
-static const char *kind = "decoder"; /* or "gguf": the folder of the cases */
 static const double MAX_ABS = 1e-3, AIM = 1e-4, LAYER_REL = 1e-4;
 enum { N_PROMPTS = 3, TRACED = 1, MAX_TOK = 128 };
-
-static bool from_gguf(void) { return strcmp(kind, "gguf") == 0; }
 
 typedef struct opened {
     lath_runtime *rt;
@@ -36,17 +31,11 @@ static opened open_case(const char *path, int32_t threads, lath_isa isa)
     ro.isa = isa;
     mo.precision = LATH_PRECISION_EXACT;
     assert_ok(lath_runtime_create(&ro, &o.rt, &err), err);
-    snprintf(file, sizeof(file), "%s%s", path, from_gguf() ? "/model.gguf" : "");
+    decoder_case_model(path, file, sizeof(file));
     assert_ok(lath_model_open(o.rt, file, &mo, &o.model, &err), err);
     assert_int_equal(o.model->kind, MODEL_GENERATOR);
     assert_ok(o.model->lm_head_error.status, o.model->lm_head_error);
-    snprintf(file, sizeof(file), "%s/expected.safetensors", path);
-    if (!file_exists(file)) { /* the directory's */
-        char dir[1100];
-        test_path(dir, sizeof(dir), "golden", "decoder");
-        snprintf(file, sizeof(file), "%s%s/expected.safetensors", dir, strrchr(path, '/'));
-    }
-    assert_ok(safetensors_open(alloc_default(), file, FILE_MAP, &o.want, &err), err);
+    o.want = decoder_case_expected(path);
     return o;
 }
 
@@ -70,24 +59,6 @@ static const tensor *prompt_tensor(const safetensors *s, int prompt, const char 
     char key[96];
     snprintf(key, sizeof(key), "p%d.%s", prompt, name);
     return want_of(s, key);
-}
-
-static void each_case(void (*check)(const char *path, const char *name))
-{
-    arena mem;
-    char dir[1024], path[1400];
-    size_t n, checked = 0;
-    arena_init(&mem, alloc_default());
-    test_path(dir, sizeof(dir), "golden", kind);
-    const char **names = test_list_dirs(&mem, dir, &n);
-    for (size_t i = 0; i < n; i++) {
-        if (only && strcmp(only, names[i]) != 0) continue;
-        snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
-        check(path, names[i]);
-        checked++;
-    }
-    if (checked == 0) fail_msg("%s has no %s", dir, only ? only : "case");
-    arena_deinit(&mem);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- the forward */
@@ -157,7 +128,7 @@ static void layers_of(const char *path, const char *name)
 static void test_layers(void **state)
 {
     (void)state;
-    each_case(layers_of);
+    decoder_case_each(layers_of);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- logits */
@@ -218,7 +189,7 @@ static void logits_of(const char *path, const char *name)
 static void test_logits(void **state)
 {
     (void)state;
-    each_case(logits_of);
+    decoder_case_each(logits_of);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ invariance */
@@ -251,16 +222,12 @@ static void invariance_of(const char *path, const char *name)
 static void test_invariance(void **state)
 {
     (void)state;
-    each_case(invariance_of);
+    decoder_case_each(invariance_of);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "--gguf") == 0) {
-        kind = "gguf";
-        argc--, argv++;
-    }
-    only = argc > 1 ? argv[1] : NULL;
+    decoder_case_args(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers),
         cmocka_unit_test(test_logits),

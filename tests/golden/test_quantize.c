@@ -7,6 +7,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "engine/engine.h"
 #include "lath/lath.h"
 #include "store/gguf.h"
 #include "support/test.h"
@@ -250,6 +251,30 @@ static void test_bytes(void **state)
     tmp_remove(dir);
 }
 
+/* All tokens that end a text for the directory do so for the file. */
+static void test_ends(void **state)
+{
+    (void)state;
+    char dir[TMP_PATH], source[TMP_PATH], path[TMP_PATH];
+    lath_runtime *rt = runtime(1);
+    lath_quantize_result r;
+    lath_model *model;
+    lath_error err;
+    int32_t n;
+    source_of(0, source);
+    tmp_copy(dir, source);
+    tmp_write(dir, "generation_config.json", "{\"eos_token_id\":[2,7,9]}");
+    tmp_join(path, dir, "model.gguf");
+    write_file(rt, dir, path, LATH_GGUF_BF16, &r);
+    assert_ok(lath_model_open(rt, path, NULL, &model, &err), err);
+    const int32_t *ids = model_end_ids(model, &n);
+    assert_int_equal(n, 3);
+    assert_true(ids[0] == 2 && ids[1] == 7 && ids[2] == 9);
+    lath_model_close(model);
+    lath_runtime_destroy(rt);
+    tmp_remove(dir);
+}
+
 typedef struct ticks {
     size_t last, total;
     int calls, stop_at;
@@ -306,6 +331,7 @@ static void test_calls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_converter), cmocka_unit_test(test_same_model),
-                                       cmocka_unit_test(test_bytes), cmocka_unit_test(test_calls)};
+                                       cmocka_unit_test(test_bytes), cmocka_unit_test(test_ends),
+                                       cmocka_unit_test(test_calls)};
     return TEST_RUN(tests);
 }

@@ -25,7 +25,7 @@ class Case:
 
     def file_config(self) -> dict:
         config = {k: v for k, v in self.config.items() if k not in self.unset}
-        return config | {"dtype": self.dtype, "vocab_size": VOCAB}
+        return config | {"dtype": self.dtype} | ({} if "text_config" in config else {"vocab_size": VOCAB})
 
 
 def decoder(kind: str, architecture: str, **changes) -> dict:
@@ -83,6 +83,18 @@ def gemma3(**changes) -> dict:
                      rope_theta=50000.0, sliding_window=10, sliding_window_pattern=3, head_dim=10)
     del config["hidden_act"], config["tie_word_embeddings"]
     return config | changes
+
+
+def gemma3_outer(**changes) -> dict:
+    """config.json of the models that see images, too: the text model's is inside, and leaves much to defaults."""
+    text = gemma3(hidden_size=24, head_dim=6, rope_scaling={"rope_type": "linear", "factor": 8.0}, vocab_size=VOCAB)
+    keep = ("head_dim", "hidden_size", "intermediate_size", "model_type", "num_hidden_layers", "rope_scaling",
+            "sliding_window", "sliding_window_pattern", "query_pre_attn_scalar", "vocab_size")
+    vision = {"hidden_size": 8, "image_size": 28, "intermediate_size": 8, "model_type": "siglip_vision_model",
+              "num_attention_heads": 1, "num_hidden_layers": 1, "patch_size": 14, "vision_use_head": False}
+    return {"architectures": ["Gemma3ForConditionalGeneration"], "boi_token_index": 97, "eoi_token_index": 98,
+            "eos_token_id": [1, 2], "image_token_index": 99, "initializer_range": 0.02, "mm_tokens_per_image": 4,
+            "model_type": "gemma3", "text_config": {k: text[k] for k in keep}, "vision_config": vision} | changes
 
 
 def phi3(**changes) -> dict:
@@ -170,6 +182,8 @@ CASES = [
         rope_parameters={"full_attention": {"rope_theta": 30000.0, "rope_type": "default"},
                          "sliding_attention": {"rope_theta": 300.0, "rope_type": "default"}})),
          probes=({"final_logit_softcapping": 4.0},)),
+    Case("gemma3_with_images", gemma3_outer(), dtype="bfloat16",
+         notes=("The text model of one that sees images, too: text_config, with heads and others left to their defaults.",)),
     Case("qwen3_moe", qwen3_moe(), dtype="bfloat16",
          probes=({"norm_topk_prob": False}, {"num_experts_per_tok": 2}, {"num_experts_per_tok": 4})),
     Case("qwen3_moe_some_dense", qwen3_moe(norm_topk_prob=False, num_hidden_layers=4, decoder_sparse_step=2,

@@ -58,9 +58,11 @@ def random_weights(case: Case, at: Path, rand: Random) -> dict[str, torch.Tensor
 
 
 def file_weights(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The same as published files have them: experts one by one."""
+    """The same as published files have them: experts one by one, Gemma 3's parts under their older names."""
     out = {}
     for name, value in weights.items():
+        name = name.replace("model.language_model.", "language_model.model.")
+        name = re.sub(r"^model\.(vision_tower|multi_modal_projector)", r"\1", name)
         if ".experts." not in name:
             out[name] = value
             continue
@@ -80,13 +82,14 @@ def load(at: Path, dtype: torch.dtype = torch.float32):
 
 def points(model):
     gemma = "gemma" in model.config.model_type
-    yield "embed", model.model.embed_tokens
-    for i, layer in enumerate(model.model.layers):
+    inner = getattr(model.model, "language_model", model.model)
+    yield "embed", inner.embed_tokens
+    for i, layer in enumerate(inner.layers):
         yield f"layer.{i}.attn_out", layer.post_attention_layernorm if gemma else layer.self_attn.o_proj
         yield f"layer.{i}.attn_norm", layer.pre_feedforward_layernorm if gemma else layer.post_attention_layernorm
         yield f"layer.{i}.ffn_out", layer.post_feedforward_layernorm if gemma else layer.mlp
         yield f"layer.{i}.residual", layer
-    yield "final", model.model.norm
+    yield "final", inner.norm
 
 
 def logits(at: Path, ids: torch.Tensor, dtype: torch.dtype = torch.float32, seen: dict | None = None) -> torch.Tensor:

@@ -59,7 +59,7 @@ SMALL = dict(hidden_size=64, intermediate_size=96, num_attention_heads=4, num_ke
 LARGE = dict(hidden_size=256, intermediate_size=256, num_attention_heads=4, num_key_value_heads=2, head_dim=64)
 BLOCKS = [
     Blocks(Case("smollm3_fourth_unturned", smollm3(num_hidden_layers=4, no_rope_layer_interval=4, no_rope_layers=[1, 1, 1, 0],
-                                                   layer_types=["full_attention"] * 4)), {}),
+                                                   layer_types=["full_attention"] * 4, tie_word_embeddings=False), head=0.2), {}),
     Blocks(Case("types_of_32", llama(rope_theta=500.0, **SMALL)),
            {"token_embd": T.Q8_0, "output": T.Q5_0, "attn_q": T.Q4_0, "attn_k": T.Q4_1, "attn_v": T.Q5_1, "attn_output": T.IQ4_NL,
             "ffn_gate": T.F16, "ffn_up": T.BF16, "ffn_down": T.MXFP4}),

@@ -22,7 +22,7 @@ import numpy as np
 from make_sampler_cases import Xoshiro
 
 TOKENIZER = Path(__file__).resolve().parents[2] / "tests/golden/qwen3/embedding_old"
-CLOSING = b']}"n0'  # the first is the best
+CLOSING = b'"]}n0'  # the first is the best
 OPENING = b" \n\t-.eE\\[{,"
 LONG, MOST, SCHEMAS, TEXTS = 60, 300, 60, 2  # a schema whose texts take more than MOST tokens is left out
 

@@ -93,6 +93,13 @@ static const row rows[] = {
     {"gemma3_text", NULL, "\"rope_local_base_freq\":0", BAD, "rope_local_base_freq is out of range"},
     {"gemma3_text", NULL, "\"use_bidirectional_attention\":3", BAD, "\"use_bidirectional_attention\": want"},
 
+    {"gemma3", NULL, "", BAD, "want \"text_config\", an object"},
+    {"gemma3", NULL, "\"text_config\":[]", BAD, "want \"text_config\", an object"},
+    {"gemma3", NULL, "\"text_config\":{\"hidden_size\":\"12\"}", BAD, "\"hidden_size\": want"},
+    {"gemma3", NULL, "\"text_config\":{\"max_position_embeddings\":64}", LATH_OK, NULL},
+    {"gemma3", NULL, "\"text_config\":{\"max_position_embeddings\":64},\"tie_word_embeddings\":1", BAD,
+     "\"tie_word_embeddings\": want"},
+
     /* factors */
     {"granite", NULL, "\"embedding_multiplier\":0", BAD, "embedding_multiplier is out of range"},
     {"granite", NULL, "\"embedding_multiplier\":\"12\"", BAD, "\"embedding_multiplier\": want a number"},

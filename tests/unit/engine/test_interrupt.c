@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * test_interrupt.c: a call is stopped in the middle of a batch, however long that is, on one thread and on several; the
- * embedder, the reranker and their model are as good afterwards as before. */
+ * embedder, the reranker, the session and their model are as good afterwards as before. */
 #include <pthread.h>
 #include <stdbool.h>
 
@@ -133,6 +133,51 @@ static void test_rerank(void **state)
     free(r);
 }
 
+/* A prompt and tokens behind it, stopped and computed again with the same bits. */
+static void session(int32_t threads)
+{
+    enum { TOKENS = 300, MORE = 40, VOCAB = 101, PARTS = 2 };
+    static int32_t ids[TOKENS];
+    static float want[VOCAB];
+    lath_session_options o = LATH_SESSION_OPTIONS_INIT;
+    lath_session *s, *other;
+    const float *logits;
+    watch w = {.caller = pthread_self(), .stop_at = 1};
+    for (int i = 0; i < TOKENS; i++) ids[i] = i * 37 % VOCAB;
+    open_model("golden/decoder/llama2", threads);
+    assert_ok(lath_session_create(model, NULL, &other, &err), err);
+    assert_ok(lath_session_append(other, ids, TOKENS - MORE, &err), err);
+    assert_ok(lath_session_append(other, ids + TOKENS - MORE, MORE, &err), err);
+    assert_ok(lath_session_logits(other, &logits, &err), err);
+    memcpy(want, logits, sizeof(want));
+    o.progress = look;
+    o.progress_ctx = &w;
+    assert_ok(lath_session_create(model, &o, &s, &err), err);
+    static const size_t parts[PARTS] = {TOKENS - MORE, MORE};
+    for (size_t i = 0, at = 0; i < PARTS; at += parts[i++]) {
+        w.stop_at = w.calls + 1;
+        assert_int_equal(lath_session_append(s, ids + at, parts[i], &err), LATH_ERR_INTERRUPTED);
+        assert_int_equal(err.status, LATH_ERR_INTERRUPTED);
+        assert_int_equal(w.total, at + parts[i]);
+        assert_int_equal(w.done, at);
+        assert_int_equal(lath_session_size(s), at);
+        w.stop_at = 0;
+        assert_ok(lath_session_append(s, ids + at, parts[i], &err), err);
+        assert_int_equal(lath_session_size(s), at + parts[i]);
+    }
+    assert_ok(lath_session_logits(s, &logits, &err), err);
+    assert_memory_equal(logits, want, sizeof(want));
+    lath_session_destroy(s);
+    lath_session_destroy(other);
+    close_model();
+}
+
+static void test_session(void **state)
+{
+    (void)state;
+    for (int32_t threads = 1; threads <= 3; threads++) session(threads);
+}
+
 /* Nobody to ask: the whole is computed. */
 static void test_nobody_asks(void **state)
 {
@@ -154,6 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_embed),
         cmocka_unit_test(test_rerank),
+        cmocka_unit_test(test_session),
         cmocka_unit_test(test_nobody_asks),
     };
     return TEST_RUN(tests);

@@ -26,7 +26,7 @@ typedef struct drive {
 /* As weights() of the script. */
 static int weight_of(const char *token)
 {
-    static const char closing[] = "]}\"n0", opening[] = " \n\t-.eE\\[{,";
+    static const char closing[] = "\"]}n0", opening[] = " \n\t-.eE\\[{,";
     if (!token || strlen(token) != 1) return 0;
     const char *c = strchr(closing, *token), *o = strchr(opening, *token);
     return c ? 10 - (int)(c - closing) : o ? -1 - (int)(o - opening) : 0;
