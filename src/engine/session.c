@@ -151,9 +151,9 @@ static lath_status begin_session(const lath_model *m, const lath_session_options
     if (opts) s->progress = opts->progress;
     if (opts) s->progress_ctx = opts->progress_ctx;
     s->whole = (stream){.ops = m->rt->ops, .pool = m->rt->pool, .kern = &m->rt->kern};
+    s->whole.integer = m->integer;
     s->step = s->whole;
     s->step.ops = backend_cpu_rows();
-    s->step.integer = s->whole.integer = m->integer;
     return LATH_OK;
 }
 

@@ -265,6 +265,7 @@ typedef struct kern_table {
     const char *isa;       /* of the highest overlay in use */
     int32_t row_block;     /* rows that `linear` computes together: split rows at multiples of it */
     int32_t panel_group;   /* panels that `linear` takes per pass over the weights */
+    bool xq_panels;        /* `linear` is faster with xq than with floats */
     size_t linear_scratch; /* floats of scratch that `linear` needs per worker, 64-byte aligned */
 #define KERN(slot, result, args, tolerance) result(*slot) args;
 #include "kern/kern.def"
