@@ -156,7 +156,7 @@ typedef struct lath_model_info {
     /* of a mixture of experts; else 0: experts of a layer, those that a token goes through, hidden features of one */
     int32_t n_experts, n_top_experts;
     int64_t d_expert;
-    int32_t integer_steps; /* 1: a single token is multiplied with weights in blocks as 8-bit integers */
+    int32_t integer_steps; /* 1: sessions multiply tokens with weights in blocks as 8-bit integers */
     /* of a language model: the Jinja template of its files, or NULL; [n_end_ids] the tokens that end a text */
     const char *chat_template;
     const int32_t *end_ids;
