@@ -183,8 +183,7 @@ lath_status cmd_generate(options *o, lath_error *err)
     generate_job j = {.o = o, .err = &callback};
     lath_status st;
     if (o->system && !o->chat) return err_set(err, LATH_ERR_USAGE, "generate: --system goes with --chat");
-    if (o->chat_template && !o->chat)
-        return err_set(err, LATH_ERR_USAGE, "generate: --chat-template goes with --chat");
+    if (o->chat_template && !o->chat) return err_set(err, LATH_ERR_USAGE, "generate: --chat-template goes with --chat");
     buf_init(&j.text, alloc_default(), SIZE_MAX / 2);
     buf_init(&j.ids, alloc_default(), SIZE_MAX / 2);
     buf_init(&j.probs, alloc_default(), SIZE_MAX / 2);

@@ -360,7 +360,9 @@ static lath_status print_table(buf *b, const facts *f, bool tensors, lath_error 
     row(b, "memory", "files mapped, beside them %s for the model and %s for a full batch",
         size_text(m->private_bytes, c), size_text(m->batch_bytes, d));
     row(b, "kernels", "%s, %d thread%s%s", f->isa, (int)f->threads, f->threads == 1 ? "" : "s",
-        m->integer_steps ? "; tokens are multiplied with weights in blocks as 8-bit integers (--precision exact: floats)" : "");
+        m->integer_steps
+            ? "; tokens are multiplied with weights in blocks as 8-bit integers (--precision exact: floats)"
+            : "");
     return tensors ? table_tensors(b, f, err) : LATH_OK;
 }
 
