@@ -95,4 +95,16 @@ check "its prompt" [ "$(prompt_tokens)" -eq "$("$LATH" tokenize -m "$GEMMA" '<st
 green river<end_of_turn>
 <start_of_turn>model
 ' | wc -w)" ]
+run generate -m "$GEMMA" --chat --chat-template "$EXAMPLE" --system 'be brief' -n 1 --json ' green river '; exit_is 0; err_empty
+check "the system text is in the first turn" [ "$(prompt_tokens)" -eq "$("$LATH" tokenize -m "$GEMMA" '<start_of_turn>user
+be brief
+
+green river<end_of_turn>
+<start_of_turn>model
+' | wc -w)" ]
+run generate -m "$GEMMA" --chat --chat-template "$TESTS/../examples/plain.jinja" --system 'be brief' -n 1 --json 'green river'; exit_is 0; err_empty
+check "a question in plain words" [ "$(prompt_tokens)" -eq "$("$LATH" tokenize -m "$GEMMA" 'be brief
+
+Question: green river
+Answer:' | wc -w)" ]
 finish
