@@ -210,15 +210,11 @@ static lath_status put_placed(text_out *o, const format_spec *f, const chat_str 
     const char align = f->align ? f->align : usual, fill = f->fill ? f->fill : ' ';
     const int64_t rest = f->width > (int64_t)s->n_chars ? f->width - (int64_t)s->n_chars : 0;
     const int64_t left = align == '<' || align == '=' ? 0 : align == '^' ? rest / 2 : rest;
-    if (rest > INT32_MAX) return render_fail(o->r, LATH_ERR_LIMIT, "a string of 2 GiB or more");
-    TRY(render_step(o->r, (size_t)rest >> 6));
-    for (int64_t i = 0; i < left && o->r->st == LATH_OK; i++) text_char(o, fill, false);
+    TRY(text_fill(o, fill, left));
     if (align == '=') text_part(o, s, 0, head);
-    if (align == '=')
-        for (int64_t i = 0; i < rest && o->r->st == LATH_OK; i++) text_char(o, fill, false);
+    if (align == '=') TRY(text_fill(o, fill, rest));
     text_part(o, s, align == '=' ? head : 0, s->n);
-    for (int64_t i = left; i < rest && align != '=' && o->r->st == LATH_OK; i++) text_char(o, fill, false);
-    return o->r->st;
+    return align == '=' ? o->r->st : text_fill(o, fill, rest - left);
 }
 
 static lath_status put_text(text_out *o, const format_spec *f, const chat_str *s)

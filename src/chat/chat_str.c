@@ -560,16 +560,6 @@ static lath_status m_join(render *r, value self, const args *a, value *out)
     return str_join(r, self.u.str, v, out);
 }
 
-static lath_status pad(text_out *o, int64_t n, char fill)
-{
-    for (; n > 0; n--) {
-        if (n % 64 == 0) TRY(render_step(o->r, 1));
-        text_char(o, fill, false);
-        if (o->r->st != LATH_OK) return o->r->st;
-    }
-    return LATH_OK;
-}
-
 /* side: 'c', 'l', 'r'. Of an odd rest Python's center puts more on the left where the width is odd. */
 lath_status str_center(render *r, const chat_str *s, int64_t width, char side, char fill, value *out)
 {
@@ -577,9 +567,9 @@ lath_status str_center(render *r, const chat_str *s, int64_t width, char side, c
     const int64_t rest = width > (int64_t)s->n_chars ? width - (int64_t)s->n_chars : 0;
     const int64_t left = side == 'l' ? 0 : side == 'r' ? rest : rest / 2 + (rest & width & 1);
     text_init(&o, r);
-    TRY(pad(&o, left, fill));
+    TRY(text_fill(&o, fill, left));
     text_str(&o, s);
-    TRY(pad(&o, rest - left, fill));
+    TRY(text_fill(&o, fill, rest - left));
     return text_finish(&o, out);
 }
 
@@ -613,7 +603,7 @@ static lath_status m_zfill(render *r, value self, const args *a, value *out)
     const size_t sign = s->n && (s->s[0] == '+' || s->s[0] == '-');
     text_init(&o, r);
     text_part(&o, s, 0, sign);
-    TRY(pad(&o, width - (int64_t)s->n_chars, '0'));
+    TRY(text_fill(&o, '0', width - (int64_t)s->n_chars));
     text_part(&o, s, sign, s->n);
     return text_finish(&o, out);
 }

@@ -114,6 +114,18 @@ void text_str(text_out *o, const chat_str *s) { text_part(o, s, 0, s->n); }
 void text_own(text_out *o, const char *s) { text_put(o, s, strlen(s), NULL, false); }
 void text_char(text_out *o, char c, bool content) { text_put(o, &c, 1, NULL, content); }
 
+lath_status text_fill(text_out *o, char c, int64_t n)
+{
+    render *r = o->r;
+    if (n <= 0) return r->st;
+    /* Before a byte is written: a width of a billion is no reason to fill the memory first. */
+    if ((uint64_t)n > r->most - r->used)
+        return render_fail(r, LATH_ERR_LIMIT, "the template takes more memory than is allowed");
+    TRY(render_step(r, (size_t)n >> 6));
+    for (int64_t i = 0; i < n && r->st == LATH_OK; i++) text_char(o, c, false);
+    return r->st;
+}
+
 void text_cp(text_out *o, uint32_t c, bool content)
 {
     char s[4];

@@ -168,6 +168,8 @@ void text_part(text_out *o, const chat_str *s, size_t begin, size_t end);
 void text_own(text_out *o, const char *s); /* a literal of ours */
 void text_char(text_out *o, char c, bool content);
 void text_cp(text_out *o, uint32_t c, bool content);
+/* n times c; the work and the memory are asked for before. */
+lath_status text_fill(text_out *o, char c, int64_t n);
 lath_status text_finish(text_out *o, value *out);
 
 lath_status str_new(render *r, const char *s, size_t n, bool content, value *out);

@@ -314,6 +314,7 @@ static lath_status run_to(lath_session *s, stream *on, int32_t first, int32_t en
     s->b.length = end;
     while (s->n < end) {
         const int32_t stop = s->n < first ? first : end, take = stop - s->n < s->chunk ? stop - s->n : s->chunk;
+        if (s->n + take > s->written) s->written = s->n + take; /* even where it fails in between */
         TRY(run_chunk(s, on, s->ids + s->n, take, s->n + take == end, s->n < first ? NULL : see, ctx, err));
         s->n += take;
     }
@@ -348,7 +349,6 @@ lath_status session_append(lath_session *s, const int32_t *ids, int32_t n, sessi
     memmove(s->ids + before, ids, (size_t)n * sizeof(*ids));
     s->has_logits = false;
     s->turned = end;
-    if (end > s->written) s->written = end; /* even where it fails in between */
     if (again) s->n = 0;
     s->asked = 0; /* at once, then now and again */
     s->wanted = before + n;
@@ -375,10 +375,12 @@ lath_status session_append(lath_session *s, const int32_t *ids, int32_t n, sessi
 
 size_t lath_session_rewind(lath_session *s, size_t n)
 {
-    if (!s || n >= (size_t)s->n) return s ? (size_t)s->n : 0;
-    s->n = (int32_t)n;
-    s->has_logits = false;
-    if (s->n < s->written - s->slack) s->n = 0; /* a window that the next token sees has been overwritten */
+    if (!s) return 0;
+    if (n < (size_t)s->n) {
+        s->n = (int32_t)n;
+        s->has_logits = false;
+        if (s->n < s->written - s->slack) s->n = 0; /* a window that the next token sees has been overwritten */
+    }
     if (s->n == 0) s->written = 0;
     return (size_t)s->n;
 }

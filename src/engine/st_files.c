@@ -369,17 +369,26 @@ lath_status st_choose_prompt(const st_config *c, const char *name, const char *t
                    names);
 }
 
-/* "chat_template": a text, which is the one called default, or several with names. */
-static const char *template_in(const json_value *j, const char *name)
+/* "chat_template" of the file at path: a text, which is the one called default, or several with names. */
+static lath_status template_in(const json_value *j, const char *path, const char *name, const char **out,
+                               lath_error *err)
 {
     const json_value *t = json_get(j, "chat_template");
-    if (t && t->kind == JSON_STRING) return strcmp(name, "default") == 0 ? t->u.string.data : NULL;
-    if (!t || t->kind != JSON_ARRAY) return NULL;
-    for (const json_value *v = t->u.items.first; v; v = v->next) {
-        const json_value *text = json_get(v, "template");
-        if (json_is_string(json_get(v, "name"), name) && text && text->kind == JSON_STRING) return text->u.string.data;
+    if (!t || t->kind == JSON_NULL) return LATH_OK;
+    if (t->kind == JSON_STRING) {
+        if (strcmp(name, "default") == 0) *out = t->u.string.data;
+        return LATH_OK;
     }
-    return NULL;
+    if (t->kind != JSON_ARRAY)
+        return err_set(err, LATH_ERR_FORMAT, "%s: \"chat_template\": want a text, or a list of texts with names", path);
+    for (const json_value *v = t->u.items.first; v; v = v->next) {
+        const json_value *of = json_get(v, "name"), *text = json_get(v, "template");
+        if (!of || of->kind != JSON_STRING || !text || text->kind != JSON_STRING)
+            return err_set(err, LATH_ERR_FORMAT,
+                           "%s: \"chat_template\": want of each \"name\" and \"template\", two texts", path);
+        if (!*out && json_is_string(of, name)) *out = text->u.string.data;
+    }
+    return LATH_OK;
 }
 
 static lath_status read_template(arena *a, const char *path, const char **out, lath_error *err)
@@ -410,7 +419,7 @@ lath_status st_chat_template(arena *a, const char *dir, const char *name, const 
     if (file_exists(own)) return read_template(a, own, out, err);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !*out; i++) {
         TRY(load_optional(a, dir, "", names[i], &path, &j, err));
-        *out = template_in(j, name);
+        TRY(template_in(j, path, name, out, err));
     }
     return LATH_OK;
 }

@@ -65,6 +65,19 @@ template 'a
 run generate -m "$M" --chat -n 1 a; fails_with 3 'line 2'
 template '{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}'
 run generate -m "$M" --chat -n 1 a; fails_with 6 'more work than is allowed'
+# what does not fit is refused before it is made
+begin=$(date +%s)
+for wide in '"a" | center(10000000000)' '"a".ljust(10000000000)' '"a".zfill(10000000000)'; do
+    template "{{ $wide }}"
+    run generate -m "$M" --chat -n 1 a; fails_with 6 'more memory than is allowed'
+done
+check 'at once' [ $(($(date +%s) - begin)) -le 5 ]
+rm "$M/chat_template.jinja"
+for wrong in '123' '[1]' '[{"name":"default"}]' '{"default":"a"}'; do
+    printf '{"chat_template":%s}' "$wrong" >"$M/chat_template.json"
+    run generate -m "$M" --chat -n 1 a; fails_with 3 'chat_template.json: "chat_template": want'
+done
+rm "$M/chat_template.json"
 template '{{ messages[0].content'
 run chat -m "$M"; fails_with 3 'chat template: line 1'
 

@@ -13,7 +13,8 @@
 
 enum { MOST = 2048, VOCAB_MOST = 128, CALLS = 40, CHUNK = 512 };
 
-static const double NEAR = 1e-4;
+/* Logits are up to 4 and these weights are large: f32 of the reference implementation is as far from f64. */
+static const double NEAR = 5e-4;
 
 typedef struct example {
     const char *name;
@@ -78,7 +79,7 @@ static void draw(play *p, int32_t *ids, int32_t n)
     for (int32_t i = 0; i < n; i++) ids[i] = below(p, p->vocab);
 }
 
-static int keep_first(void *ctx, size_t at, const float *logits)
+static int keep_one(void *ctx, size_t at, const float *logits)
 {
     play *p = ctx;
     if (p->stop_at == (int32_t)at) memcpy(p->kept, logits, (size_t)p->vocab * sizeof(*logits));
@@ -96,10 +97,15 @@ static void replay(play *p, int32_t n, bool together, float *out)
     assert_ok(lath_session_create(p->model, &o, &s, &err), err);
     for (int32_t at = 0, end; at < n; at = end) {
         for (end = at + 1; end < n && (together || p->alone[end] == p->alone[at]);) end++;
-        if (!p->alone[at] && end == at + 1) { /* one that was computed with others */
-            const int32_t two[2] = {p->ids[at], p->ids[at]};
-            p->stop_at = at;
-            assert_ok(lath_session_append_each(s, two, 2, keep_first, p, &err), err);
+        /* One that was computed with others behind it; few that were turned as part of a longer text. */
+        int32_t more = end == at + 1 ? 1 : 0;
+        if (p->e->turns_at && n > p->e->turns_at && end + more <= p->e->turns_at) more = p->e->turns_at + 1 - end;
+        if (!p->alone[at] && more) {
+            static int32_t ids[MOST + 1];
+            memcpy(ids, p->ids + at, (size_t)(end - at) * sizeof(*ids));
+            for (int32_t i = 0; i < more; i++) ids[end - at + i] = p->ids[at];
+            p->stop_at = end - 1;
+            assert_ok(lath_session_append_each(s, ids, (size_t)(end - at + more), keep_one, p, &err), err);
             assert_int_equal(lath_session_rewind(s, (size_t)end), end);
             memcpy(out, p->kept, (size_t)p->vocab * sizeof(*out));
             continue;
