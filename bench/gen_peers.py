@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Generation of lath beside llama.cpp (llama-cpp-python) in one process: the same GGUF file, threads and tokens, in alternating slices.
 
-    gen_peers.py FILE.gguf... [--threads 2] [--rounds 7] [--steps 24] [--prefill 512] [--precision auto|exact] [--lib build/liblath.so]
+    gen_peers.py FILE.gguf... [--threads 2] [--rounds 7] [--steps 24] [--prefill 512] [--precision auto|exact] [--isa auto|avx2|ref] [--lib build/liblath.so]
 
 Needs numpy and llama_cpp. For each file: prefill of --prefill tokens and --steps single steps behind 16 tokens, tokens/s as medians over the
 rounds, and their ratio; the steps also in GB/s of the file's tensors, beside what plain reading of as many bytes by as many
@@ -32,12 +32,12 @@ class SessionOptions(c.Structure):
 
 
 class LathSession:
-    def __init__(self, library, path, threads, ctx, precision):
+    def __init__(self, library, path, threads, ctx, precision, isa):
         self.lib, self.err = c.CDLL(library), Error()
         self.rt, self.model, self.session = c.c_void_p(), c.c_void_p(), c.c_void_p()
         self.lib.lath_session_rewind.argtypes = [c.c_void_p, c.c_size_t]
         self.lib.lath_session_append.argtypes = [c.c_void_p, c.c_void_p, c.c_size_t, c.c_void_p]
-        options = RuntimeOptions(c.sizeof(RuntimeOptions), None, threads, 0, None, None)
+        options = RuntimeOptions(c.sizeof(RuntimeOptions), None, threads, isa, None, None)
         self.check(self.lib.lath_runtime_create(c.byref(options), c.byref(self.rt), c.byref(self.err)))
         model = ModelOptions(c.sizeof(ModelOptions), 0, precision)
         self.check(self.lib.lath_model_open(self.rt, str(path).encode(), c.byref(model), c.byref(self.model), c.byref(self.err)))
@@ -102,7 +102,7 @@ def measure(path, a):
     size = path.stat().st_size
     with open(path, "rb") as f:
         data = np.frombuffer(mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ), np.int64, count=size // 8)
-    engines = {"lath": LathSession(a.lib, path, a.threads, ctx, {"auto": 0, "exact": 1}[a.precision]), "llama.cpp": LlamaCpp(path, a.threads, ctx)}
+    engines = {"lath": LathSession(a.lib, path, a.threads, ctx, {"auto": 0, "exact": 1}[a.precision], {"auto": 0, "ref": 1, "avx2": 2}[a.isa]), "llama.cpp": LlamaCpp(path, a.threads, ctx)}
     pre, step, read = {n: [] for n in engines}, {n: [] for n in engines}, []
     for round_ in range(a.rounds + 1):
         read.append(size / read_seconds(data, a.threads))
@@ -135,6 +135,7 @@ def main():
     p.add_argument("--steps", type=int, default=24)
     p.add_argument("--prefill", type=int, default=512)
     p.add_argument("--precision", choices=["auto", "exact"], default="auto")
+    p.add_argument("--isa", choices=["auto", "avx2", "ref"], default="auto", help="of lath; which llama.cpp takes is how it was built")
     p.add_argument("--lib", default="build/liblath.so")
     a = p.parse_args()
     for f in a.files:

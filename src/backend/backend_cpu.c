@@ -54,13 +54,22 @@ static size_t worker_floats(const stream *s, const op_limits *most)
     return (n + 15) & ~(size_t)15;
 }
 
-/* | what each worker uses | what one op makes for all of them: keys and values of a head as floats, or x as 8-bit numbers | */
+/* Bytes of the widest x as 8-bit numbers. */
+static size_t xq_bytes(const stream *s, const op_limits *most)
+{
+    return s->integer ? (size_t)n_panels(most->n_tok) * cpu_xq_most(most->d, kern_xq_panel_bytes) : 0;
+}
+
+static size_t wide_floats(const op_limits *most)
+{
+    return most->half ? (size_t)(2 * (n_panels(most->n_keys) + 1) * most->head_dim * LANES) : 0;
+}
+
+/* | what each worker uses | what one op makes for all: keys and values of a head as floats, or x as 8-bit numbers | */
 static size_t panels_scratch_floats(const stream *s, const op_limits *most)
 {
-    const size_t wide = most->half ? (size_t)(2 * (n_panels(most->n_keys) + 1) * most->head_dim * LANES) : 0;
-    const size_t xq = s->integer ? cpu_xq_most(most->d, kern_xq_panel_bytes) / sizeof(float) : 0;
-    const size_t shared = xq * (size_t)n_panels(most->n_tok);
-    return worker_floats(s, most) * (size_t)pool_size(s->pool) + (shared > wide ? shared : wide);
+    const size_t wide = wide_floats(most), xq = xq_bytes(s, most) / sizeof(float);
+    return worker_floats(s, most) * (size_t)pool_size(s->pool) + (xq > wide ? xq : wide);
 }
 
 static float *worker_scratch(const stream *s, int32_t worker)
@@ -68,8 +77,9 @@ static float *worker_scratch(const stream *s, int32_t worker)
     return s->scratch + worker_floats(s, &s->limits) * (size_t)worker;
 }
 
-/* One op's, once for all workers: keys and values as floats, or activations in 8 bits. */
 static float *wide_keys(const stream *s) { return worker_scratch(s, pool_size(s->pool)); }
+
+static unsigned char *xq_memory(const stream *s) { return (unsigned char *)wide_keys(s); }
 
 /* ------------------------------------------------------------------------------------------------------- finite weights */
 
@@ -170,16 +180,9 @@ typedef struct linear_job {
     int32_t n_parts;
     int64_t chunk, group;     /* rows, panels of a task */
     int64_t chunks_per_group; /* over all parts */
-    unsigned char *xq;        /* NULL, or x in 8 bits */
-    int64_t xq_stride;
+    unsigned char *xq;        /* NULL, or x as the parts' weights want it */
+    size_t xq_stride;
 } linear_job;
-
-static void quantize_task(void *ctx, int64_t p, int32_t worker)
-{
-    (void)worker;
-    const linear_job *j = ctx;
-    j->s->kern->quantize_panel(j->parts->w->t->type, j->x.d, j->x.data + p * j->x.stride, j->xq + p * j->xq_stride);
-}
 
 static void linear_task(void *ctx, int64_t task, int32_t worker)
 {
@@ -207,28 +210,28 @@ static void linear_task(void *ctx, int64_t task, int32_t worker)
         .fn = part->fn,
         .scratch = worker_scratch(j->s, worker),
         .xq = j->xq,
-        .xq_stride = j->xq_stride,
+        .xq_stride = (int64_t)j->xq_stride,
     };
     j->s->kern->linear(&k);
 }
 
-/* What wins here: the kernels say for which types. */
-static kern_xq_kind xq_kind(const stream *s, const op_linear *part)
+static void quantize_task(void *ctx, int64_t p, int32_t worker)
 {
-    const kern_xq_panels wins = s->kern->xq_panels;
-    const bool use = wins == KERN_XQ_PANELS_ALL || (wins == KERN_XQ_PANELS_NARROW && !kern_xq_wide(part->w->t->type));
-    return use ? cpu_xq_kind(s, part) : KERN_XQ_NONE;
+    (void)worker;
+    const linear_job *j = ctx;
+    j->s->kern->quantize_panel(j->parts[0].w->t->type, j->x.d, j->x.data + p * j->x.stride,
+                               j->xq + (size_t)p * j->xq_stride);
 }
 
 /* Parts whose weights want x in one form. */
-static lath_status run_parts(stream *s, view x, const op_linear *parts, int32_t n_parts)
+static lath_status linear_parts(stream *s, view x, const op_linear *parts, int32_t n_parts)
 {
     linear_job j = {.s = s, .x = x, .parts = parts, .n_parts = n_parts};
     int64_t rows = 0, panels = n_panels(x.n_tok), want = (int64_t)pool_size(s->pool) * TASKS_PER_THREAD;
     for (int32_t i = 0; i < n_parts; i++) rows += parts[i].y.d;
-    if (xq_kind(s, parts) != KERN_XQ_NONE) {
-        j.xq = (unsigned char *)worker_scratch(s, pool_size(s->pool));
-        j.xq_stride = (int64_t)kern_xq_panel_bytes(parts->w->t->type, x.d);
+    if (cpu_xq_kind(s, parts) != KERN_XQ_NONE) {
+        j.xq = xq_memory(s);
+        j.xq_stride = kern_xq_panel_bytes(parts[0].w->t->type, x.d);
         TRY(cpu_run(s, quantize_task, &j, panels));
     }
     int64_t block = s->kern->row_block, groups = cpu_ceil_div(panels, s->kern->panel_group);
@@ -244,8 +247,8 @@ static lath_status panels_linear(stream *s, view x, const op_linear *parts, int3
 {
     for (int32_t i = 0; i < n_parts; i++) TRY(cpu_check_finite(s, parts[i].w));
     for (int32_t i = 0, n; i < n_parts; i += n) {
-        n = cpu_xq_run(s, parts + i, n_parts - i, xq_kind);
-        TRY(run_parts(s, x, parts + i, n));
+        n = cpu_xq_run(s, parts + i, n_parts - i);
+        TRY(linear_parts(s, x, parts + i, n));
     }
     return LATH_OK;
 }

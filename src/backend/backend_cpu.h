@@ -30,12 +30,11 @@ static inline kern_xq_kind cpu_xq_kind(const stream *s, const op_linear *part)
     return s->integer ? kern_xq_kind_of(part->w->t->type) : KERN_XQ_NONE;
 }
 
-/* How many parts, from the first on, share what is made of x. */
-static inline int32_t cpu_xq_run(const stream *s, const op_linear *parts, int32_t n_parts,
-                                 kern_xq_kind (*kind)(const stream *s, const op_linear *part))
+/* The first n of some parts that share what is made of x. */
+static inline int32_t cpu_xq_run(const stream *s, const op_linear *parts, int32_t n_parts)
 {
     int32_t n = 1;
-    while (n < n_parts && kind(s, parts + n) == kind(s, parts)) n++;
+    while (n < n_parts && cpu_xq_kind(s, parts + n) == cpu_xq_kind(s, parts)) n++;
     return n;
 }
 

@@ -157,7 +157,7 @@ static lath_status rows_linear(stream *s, view x, const op_linear *parts, int32_
     assert(x.n_tok <= BACKEND_ROWS_MOST);
     for (int32_t i = 0; i < n_parts; i++) TRY(cpu_check_finite(s, parts[i].w));
     for (int32_t i = 0, n; i < n_parts; i += n) {
-        n = cpu_xq_run(s, parts + i, n_parts - i, cpu_xq_kind);
+        n = cpu_xq_run(s, parts + i, n_parts - i);
         TRY(run_parts(s, x, parts + i, n));
     }
     return LATH_OK;

@@ -166,6 +166,8 @@ lath_status value_compare(render *r, value a, value b, const char *what, int *ou
     }
     if (a.kind == b.kind && (a.kind == V_LIST || a.kind == V_TUPLE))
         return compare_lists(r, a.u.list, b.u.list, what, out);
+    if (a.kind == V_VIEW || b.kind == V_VIEW)
+        return render_fail(r, LATH_ERR_UNSUPPORTED, "%s of a view of a dict", what); /* as sets */
     return render_fail(r, LATH_ERR_INPUT, "%s: not between %s and %s", what, value_type(a), value_type(b));
 }
 
@@ -173,6 +175,13 @@ static bool range_has(const value_range *g, int64_t i)
 {
     if (g->step > 0 ? i < g->start || i >= g->stop : i > g->start || i <= g->stop) return false;
     return (i - g->start) % g->step == 0;
+}
+
+static lath_status check_key(render *r, value v)
+{
+    bool hashable;
+    TRY(value_hashable(r, v, &hashable));
+    return hashable ? LATH_OK : render_fail(r, LATH_ERR_INPUT, "in: a %s is no key of a dict", value_type(v));
 }
 
 lath_status value_contains(render *r, value item, value in, bool *out)
@@ -187,14 +196,14 @@ lath_status value_contains(render *r, value item, value in, bool *out)
         if (item.kind != V_STR) return render_fail(r, LATH_ERR_INPUT, "in: a %s cannot be in a str", value_type(item));
         *out = str_find(in.u.str, 0, in.u.str->n, item.u.str) != SIZE_MAX;
         return render_step(r, in.u.str->n >> 6);
-    case V_DICT: {
-        bool hashable;
-        TRY(value_hashable(r, item, &hashable));
-        if (!hashable) return render_fail(r, LATH_ERR_INPUT, "in: a %s is no key of a dict", value_type(item));
+    case V_DICT:
+        TRY(check_key(r, item));
         TRY(dict_find(r, in.u.dict, item, &there));
         *out = there != NULL;
         return LATH_OK;
-    }
+    case V_VIEW:
+        if (strcmp(in.u.list->view, "dict_keys") == 0) TRY(check_key(r, item));
+        break;
     case V_RANGE:
         if (value_is_int(item)) {
             *out = range_has(in.u.range, value_integer(item));

@@ -99,6 +99,8 @@ static lath_status m_get(render *r, value self, const args *a, value *out)
 }
 
 static const method_row list_methods[] = {{"count", m_count}, {"index", m_index}, {"copy", m_copy_list}, {0}};
+static const method_row range_methods[] = {{"count", NULL}, {"index", NULL}, {"start", NULL},
+                                           {"stop", NULL},  {"step", NULL},  {0}};
 static const method_row tuple_methods[] = {{"count", m_count}, {"index", m_index}, {0}};
 static const method_row dict_methods[] = {{"get", m_get},
                                           {"items", m_items},
@@ -169,6 +171,7 @@ const method_row *chat_find_method(value_kind kind, const char *name, size_t n, 
     case V_STR: return find_row(chat_str_methods, name, n);
     case V_LIST: return find_row(list_methods, name, n);
     case V_TUPLE: return find_row(tuple_methods, name, n);
+    case V_RANGE: return find_row(range_methods, name, n);
     case V_DICT: return find_row(dict_methods, name, n);
     case V_LOOP: return find_row(chat_loop_methods, name, n);
     case V_CYCLER: return find_row(cycler_methods, name, n);

@@ -317,6 +317,8 @@ static lath_status arithmetic(render *r, binary_op op, value a, value b, value *
     if (op == OP_ADD && a.kind == b.kind && (a.kind == V_LIST || a.kind == V_TUPLE)) return add_lists(r, a, b, out);
     if (op == OP_MUL && is_sequence(a) && value_is_int(b)) return repeat(r, a, value_integer(b), out);
     if (op == OP_MUL && is_sequence(b) && value_is_int(a)) return repeat(r, b, value_integer(a), out);
+    if (a.kind == V_VIEW || b.kind == V_VIEW)
+        return render_fail(r, LATH_ERR_UNSUPPORTED, "%s of a view of a dict", op_name(op)); /* as sets */
     return render_fail(r, LATH_ERR_INPUT, "%s: not between %s and %s", op_name(op), value_type(a), value_type(b));
 }
 

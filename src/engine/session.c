@@ -15,7 +15,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 
-enum { CHUNK = 512, DEFAULT_CTX = 4096, LANES = KERN_LANES, ALIGN_FLOATS = 16 };
+enum { CHUNK = 512, DEFAULT_CTX = 4096, LANES = KERN_LANES, ALIGN_FLOATS = 16, KV_ALIGN = 64 };
 
 /* -------------------------------------------------------------------------------------------------------------- creation */
 
@@ -68,7 +68,8 @@ static lath_status plan_kv(lath_session *s, lath_error *err)
 static lath_status make_kv(lath_session *s, lath_error *err)
 {
     TRY(plan_kv(s, err));
-    char *at = alloc_table(&s->model->rt->alloc, s->kv_bytes); /* what nobody has written is read by nobody */
+    /* What nobody has written is read by nobody, and takes no memory until then: no large pages. */
+    char *at = alloc_bytes(&s->model->rt->alloc, s->kv_bytes, KV_ALIGN);
     if (!at) return err_nomem(err, s->kv_bytes);
     s->kv_block = at;
     for (int32_t i = 0; i < s->model->arch.dims.n_layers; i++) {
@@ -150,9 +151,9 @@ static lath_status begin_session(const lath_model *m, const lath_session_options
     if (opts) s->progress = opts->progress;
     if (opts) s->progress_ctx = opts->progress_ctx;
     s->whole = (stream){.ops = m->rt->ops, .pool = m->rt->pool, .kern = &m->rt->kern};
-    s->whole.integer = m->integer;
     s->step = s->whole;
     s->step.ops = backend_cpu_rows();
+    s->step.integer = s->whole.integer = m->integer;
     return LATH_OK;
 }
 
@@ -206,8 +207,7 @@ lath_status lath_session_get_plan(const lath_model *model, const lath_session_op
     const arch_model *a = &model->arch;
     lath_status st = plan_kv(&s, err);
     if (st == LATH_OK) st = plan_work(&s, parts, err);
-    alloc_release(&model->rt->alloc, s.kv, (size_t)a->dims.n_layers * sizeof(*s.kv));
-    if (st != LATH_OK) return st;
+    if (st != LATH_OK) goto done;
     *out = (lath_session_plan){
         .struct_size = sizeof(*out),
         .ctx = s.ctx,
@@ -218,14 +218,17 @@ lath_status lath_session_get_plan(const lath_model *model, const lath_session_op
         .head_dim = (int32_t)a->dims.head_dim,
         .tied = a->lm_head.w == (const weight *)(const void *)((const char *)a->weights + a->desc->rows[0].offset),
     };
-    return plan_layers(&s, out, err);
+    st = plan_layers(&s, out, err);
+done:
+    alloc_release(&model->rt->alloc, s.kv, (size_t)a->dims.n_layers * sizeof(*s.kv));
+    return st;
 }
 
 void lath_session_destroy(lath_session *s)
 {
     if (!s) return;
     const lath_allocator *alloc = &s->model->rt->alloc;
-    alloc_table_release(alloc, s->kv_block, s->kv_bytes);
+    alloc_release(alloc, s->kv_block, s->kv_bytes);
     alloc_table_release(alloc, s->work_block, s->work_bytes);
     alloc_release(alloc, s->kv, (size_t)s->model->arch.dims.n_layers * sizeof(*s->kv));
     alloc_release(alloc, s, sizeof(*s));

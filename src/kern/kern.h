@@ -260,17 +260,11 @@ kern_xq_kind kern_xq_kind_of(dtype type);
 size_t kern_xq_bytes(dtype type, int64_t k);
 /* The same of a panel of 16 rows. */
 size_t kern_xq_panel_bytes(dtype type, int64_t k);
-/* Codes beyond 64 in magnitude: Q8_0 Q8_K IQ4_NL IQ4_XS. */
-bool kern_xq_wide(dtype type);
-
-/* For which types of blocks an ISA's `linear` is faster with xq than with floats. */
-typedef enum kern_xq_panels { KERN_XQ_PANELS_NONE, KERN_XQ_PANELS_NARROW, KERN_XQ_PANELS_ALL } kern_xq_panels;
 
 typedef struct kern_table {
-    const char *isa;     /* of the highest overlay in use */
-    int32_t row_block;   /* rows that `linear` computes together: split rows at multiples of it */
-    int32_t panel_group; /* panels that `linear` takes per pass over the weights */
-    kern_xq_panels xq_panels;
+    const char *isa;       /* of the highest overlay in use */
+    int32_t row_block;     /* rows that `linear` computes together: split rows at multiples of it */
+    int32_t panel_group;   /* panels that `linear` takes per pass over the weights */
     size_t linear_scratch; /* floats of scratch that `linear` needs per worker, 64-byte aligned */
 #define KERN(slot, result, args, tolerance) result(*slot) args;
 #include "kern/kern.def"

@@ -52,8 +52,7 @@ void kern_table_init(kern_table *t, kern_isa ceiling)
 {
     *t = (kern_table)
     {
-        .isa = kern_isa_name(KERN_ISA_REF), .row_block = 1, .panel_group = 16, .xq_panels = KERN_XQ_PANELS_NONE,
-        .linear_scratch = 0,
+        .isa = kern_isa_name(KERN_ISA_REF), .row_block = 1, .panel_group = 16, .linear_scratch = 0,
 #define KERN(slot, result, args, tolerance) .slot = kern_ref_##slot,
 #include "kern/kern.def"
 #undef KERN

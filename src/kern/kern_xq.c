@@ -8,11 +8,6 @@ kern_xq_kind kern_xq_kind_of(dtype type)
     return dtype_block_numbers(type) == 32 ? KERN_XQ_32 : KERN_XQ_256;
 }
 
-bool kern_xq_wide(dtype type)
-{
-    return type == DTYPE_Q8_0 || type == DTYPE_Q8_K || type == DTYPE_IQ4_NL || type == DTYPE_IQ4_XS;
-}
-
 size_t kern_xq_bytes(dtype type, int64_t k)
 {
     const size_t n = (size_t)k;

@@ -198,6 +198,23 @@ run info -m "$LLAMA" --ctx 513; fails_with 2 'ctx: 513'
 run info -m "$MODEL" --ctx 5; fails_with 4 'no language model'
 run info -m "$MODEL" --json; exit_is 0; out_lacks 'session'
 
+# the real model: next tokens of the reference (golden/real), perplexity of llama.cpp with the weights as f32 (tools/ref/llamacpp_perplexity.py)
+GEMMA=$REAL/gemma-3-270m-q4_k_m.gguf
+if [ -f "$GEMMA" ]; then
+    run predict -m "$GEMMA" --precision exact --json 'The capital of France is'; exit_is 0
+    check "ids" [ "$(grep -o '"token_id":[0-9]*' "$T/out" | cut -d: -f2 | tr '\n' ' ')" = '506 496 9079 886 3224 ' ]
+    check "texts" [ "$(grep -o '"token":"[^"]*"' "$T/out" | cut -d'"' -f4 | tr '\n' '|')" = ' the| a| Paris| one| known|' ]
+    check "probabilities" [ "$(grep -o '"prob":[0-9.]*' "$T/out" | awk -F: '{ printf "%.4f ", $2 }')" = '0.1913 0.1110 0.0840 0.0719 0.0517 ' ]
+    head -c 6000 "$TESTS/../examples/data/passages.txt" >"$T/passages"
+    # floats beside its f32 weights, 8-bit activations beside its own on the file as it is
+    for p in 'exact 24.592255' 'auto 24.9093'; do
+        run perplexity -q -m "$GEMMA" -f "$T/passages" --ctx 512 --precision "${p% *}" --json; exit_is 0; out_has '"tokens":510,.*"windows":2}$'
+        check "within 0.5 % of llama.cpp's" near "$(key perplexity)" "${p#* }" 0.122
+    done
+elif [ "${LATH_TEST_STRICT:-}" = 1 ]; then
+    shown="$GEMMA"; fail "the real model is missing"
+fi
+
 "$LATH" predict -m "$LLAMA" --all-positions -f "$TEXT" --json 2>"$T/err" | head -c 10 >/dev/null
 check "a closed pipe is no crash" [ -z "$(grep -v 'cannot write' "$T/err")" ]
 finish

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * test_ops_integer.c: linear where the stream allows 8-bit activations: parts of several block types and of floats over one x, on both backends, every
  * instruction set, 1 to 3 threads. The expected value is a sum in double of the weights as they decode times the activations as the
- * reference quantises them (floats where the table says that floats are faster): whole texts and single tokens then agree but for
- * rounding. */
+ * reference quantises them: whole texts and single tokens agree but for rounding. */
 #include "backend/backend.h"
 #include "kern/kern_oracle.h"
 
@@ -42,22 +41,14 @@ static void bed_put(bed *b, int64_t n_tok, const float *rows)
     assert_ok(b->s.ops->gather(&b->s, &(op_gather){&source, 1, 1.0f, b->x}), b->err);
 }
 
-/* Whether this backend multiplies weights of the type with 8-bit activations. */
-static bool takes_integers(const stream *s, dtype type)
-{
-    if (kern_xq_kind_of(type) == KERN_XQ_NONE) return false;
-    if (s->ops == backend_cpu_rows() || s->kern->xq_panels == KERN_XQ_PANELS_ALL) return true;
-    return s->kern->xq_panels == KERN_XQ_PANELS_NARROW && !kern_xq_wide(type);
-}
-
 /* The activations of a row as a type has them. */
-static void as_used(const stream *s, dtype type, const float *x, double *to)
+static void as_used(dtype type, const float *x, double *to)
 {
     kern_table ref;
     kern_table_init(&ref, KERN_ISA_REF);
     unsigned char *xq = aligned_alloc(64, kern_xq_bytes(type, K) + 64);
     assert_non_null(xq);
-    const bool integers = takes_integers(s, type);
+    const bool integers = dtype_is_block(type);
     if (integers) ref.quantize_x(type, K, x, xq);
     for (int64_t i = 0; i < K; i++) {
         float d = 0;
@@ -71,7 +62,7 @@ static void check_part(const bed *b, const tensor *t, const float *x, const floa
 {
     double *w = malloc(K * sizeof(double)), *used = malloc((size_t)(n_tok * K) * sizeof(double));
     assert_true(w && used);
-    for (int64_t m = 0; m < n_tok; m++) as_used(&b->s, t->type, x + m * K, used + m * K);
+    for (int64_t m = 0; m < n_tok; m++) as_used(t->type, x + m * K, used + m * K);
     for (int64_t n = 0; n < ROWS; n++) {
         oracle_numbers(t->type, (const unsigned char *)t->data + (size_t)n * dtype_bytes(t->type, K), K, w);
         for (int64_t m = 0; m < n_tok; m++) {

@@ -206,6 +206,8 @@ line1\n  {% if yes %}\n    in\n  {% endif %}\nline2\n\n{% set a = 1 %}\n\nend\n
 {{ 'hZ3x,a}b' | sort(reverse=true) }}{{ 'a' < 'c' }}{{ 'c' > 'a' }}{{ 'ac' >= 'aa' }}{{ ['c', 'a'] | max }}{{ 'ab' | sort(attribute='x') }}{{ [nothing, nothing] | sort }}
 {{ 'a' % [1] }}{{ 'a' % d }}{{ 'a' % range(3) }}{{ 'a' % nothing }}{{ '%s' % d.b }}{{ [1, 2] | truncate(5) }}{{ d.keys() | truncate }}
 {{ 'a' % 'b' }}
+{{ [1] in d.keys() }}
+{{ 'a' in d.keys() }}{{ ('b', 1) in d.items() }}{{ 1 in d.values() }}{{ none in d.keys() }}
 {{ 'a' % 1 }}
 {{ [1, 2, 3] | truncate(3, leeway=-1) }}
 {{ -'a' }}
@@ -325,7 +327,8 @@ UNSUPPORTED = [
     ("{{ 'a'.translate({}) }}", '"translate"'), ("{{ lipsum() }}", '"lipsum"'), ("{{ 2 ** 64 }}", "63 bits"), ("{{ 9223372036854775807 + 1 }}", "63 bits"),
     ("{{ 9223372036854775808 }}", "63 bits"), ("{{ [1] | map('string') }}", "generator"), ("{{ range }}", "function"),
     ("{{ '\\ud83d' }}", "surrogate"), ("{{ strftime_now('%Q') }}", "strftime"), ("{{ ('<' | e) + '<' }}", "escaped"), ("{{ (5).bit_length() }}", '"bit_length"'),
-    ("{{ [1][1:2, 3] }}", "subscript"), ("{{ range(9)[1:3] }}", "range"),
+    ("{{ [1][1:2, 3] }}", "subscript"), ("{{ range(9)[1:3] }}", "range"), ("{{ range(9).count(1) }}", "count"),
+    ("{{ {}.keys() - [] }}", "view"), ("{{ {}.keys() < {}.keys() }}", "view"),
 ]
 
 LIMIT_VARIABLES = {"l": [3, 1, 2], "x": "x"}

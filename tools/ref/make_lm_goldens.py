@@ -16,6 +16,8 @@ refcommon.offline()
 import torch  # noqa: E402
 from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 
+from perplexity_windows import windows  # noqa: E402
+
 MODELS = ("rerank/qwen3_reranker_card", "decoder/llama2")  # without and with a beginning token
 PROMPTS = ("green river", "the boat", "a")
 TOP = 5
@@ -39,22 +41,6 @@ def logits_of(model, ids: list[int]) -> torch.Tensor:
 def begins_with(tokenizer) -> int | None:
     none, some = tokenizer("").input_ids, tokenizer("a").input_ids
     return none[0] if none and len(some) > 1 and none[0] == some[0] else None
-
-
-def windows(n: int, ctx: int, stride: int):
-    """begin, end, first token that is scored."""
-    if n <= ctx:
-        yield 0, n, 1
-    elif stride == 0:  # llama.cpp, tools/perplexity
-        for at in range(0, n - ctx + 1, ctx):
-            yield at, at + ctx, ctx // 2 + 1
-    else:  # transformers, "Perplexity of fixed-length models"
-        end = 0
-        for at in range(0, n, stride):
-            first, end = max(end - at, 1), min(at + ctx, n)
-            yield at, end, first
-            if end == n:
-                break
 
 
 def perplexity(model, ids: list[int], bos: int | None, ctx: int, stride: int) -> tuple[int, int, float]:

@@ -14,7 +14,11 @@ codes_kind kern_avx2_codes_kind(dtype type)
     case DTYPE_Q2_K: return (codes_kind){16, true, true};
     case DTYPE_Q3_K:
     case DTYPE_Q6_K: return (codes_kind){16, false, true};
-    default: return (codes_kind){32, false, !kern_xq_wide(type)};
+    case DTYPE_Q8_0:
+    case DTYPE_Q8_K:
+    case DTYPE_IQ4_NL:
+    case DTYPE_IQ4_XS: return (codes_kind){32, false, false};
+    default: return (codes_kind){32, false, true};
     }
 }
 

@@ -6,7 +6,6 @@ void kern_avx2_overlay(kern_table *t)
 {
     t->row_block = KERN_AVX2_ROWS;
     t->panel_group = KERN_AVX2_GROUP;
-    t->xq_panels = KERN_XQ_PANELS_NARROW;
     t->linear_scratch = (size_t)KERN_AVX2_ROWS * KERN_AVX2_CHUNK;
 #define KERN(slot, result, args, tolerance) t->slot = kern_avx2_##slot;
 #include "kern/kern.def"

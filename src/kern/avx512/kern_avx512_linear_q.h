@@ -8,7 +8,7 @@
  *
  *     tile: 6 rows x 16 lanes of one or two panels      8 steps (a group of 32): 64 loads, 96 VPDPBUSD, 36 for the scales
  *
- * x is unsigned, q + 128: what that adds, 128 times the sum of the group's codes, is where a group's int32 start from. Sums of integers are exact;
+ * x is unsigned, q + 128 (AVX2 takes q itself for codes beyond 64): what that adds, 128 times the sum of the group's codes, is where a group's int32 start from. Sums of integers are exact;
  * those of groups are one chain a lane in rising order, whatever the tile, the panel and the range of rows. Rows are read as six long streams. */
 #ifndef LATH_KERN_AVX512_LINEAR_Q_H
 #define LATH_KERN_AVX512_LINEAR_Q_H
@@ -43,6 +43,8 @@ VEC512_INLINE void q_run(const int rows, const int panels, const int group, cons
 {
     vec512_f32 f0, f1, f2, f3, f4, f5, h0, h1, h2, h3, h4, h5;
     const unsigned char *u = t->u;
+    const bool is_signed = VEC512_SIGNED_WIDE && !narrow; /* then x is q itself */
+    const vec512_int middle = vec512_set1_u8(128);
     f0 = f1 = f2 = f3 = f4 = f5 = h0 = h1 = h2 = h3 = h4 = h5 = vec512_set1(0.0f);
 #define DO(r)                                                                        \
     if (rows > r) {                                                                  \
@@ -55,12 +57,13 @@ VEC512_INLINE void q_run(const int rows, const int panels, const int group, cons
         vec512_int a0, a1, a2, a3, a4, a5, b0, b1, b2, b3, b4, b5;
         a0 = a1 = a2 = a3 = a4 = a5 = b0 = b1 = b2 = b3 = b4 = b5 = vec512_zero();
 #define DO(r) \
-    if (rows > r) a##r = b##r = vec512_set1_i32(t->rows[r].offset[g]);
+    if (rows > r) a##r = b##r = vec512_set1_i32(is_signed ? 0 : t->rows[r].offset[g]);
         Q_EACH(DO)
 #undef DO
 #pragma GCC unroll 8
         for (int step = 0; step < group; step += 4, u += 64) {
-            const vec512_int x = vec512_bytes(u), y = panels == 2 ? vec512_bytes(u + t->panel) : x;
+            vec512_int x = vec512_bytes(u), y = panels == 2 ? vec512_bytes(u + t->panel) : x;
+            if (is_signed) x = vec512_xor(x, middle), y = vec512_xor(y, middle);
 #define DO(r)                                                               \
     if (rows > r) {                                                         \
         const vec512_int w = vec512_spread_i32(t->rows[r].code + k + step); \

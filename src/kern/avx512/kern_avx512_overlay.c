@@ -7,7 +7,6 @@
 void KERN_AVX512(overlay)(kern_table *t)
 {
     t->row_block = LINEAR_MAX_ROWS;
-    t->xq_panels = KERN_XQ_PANELS_ALL;
     t->linear_scratch = (size_t)LINEAR_MAX_ROWS * KERN_AVX2_CHUNK;
     t->linear = KERN_AVX512(linear);
     t->gemv = KERN_AVX512(gemv);

@@ -133,10 +133,16 @@ VEC512_INLINE vec512_int vec512_dot4(vec512_int sum, vec512_int u, vec512_int s)
 {
     return (vec512_int){vec512_dot4_half(sum.a, u.a, s.a), vec512_dot4_half(sum.b, u.b, s.b)};
 }
-/* narrow: no s beyond 64, so sums of two products are int16. */
+/* dot4_by: narrow: no s beyond 64, so sums of two products are int16. Else x is signed, -127 to 127, and gives its sign to s. */
+enum { VEC512_SIGNED_WIDE = 1 };
+VEC512_INLINE __m256i vec512_signed_half(__m256i sum, __m256i x, __m256i s)
+{
+    const __m256i two = _mm256_maddubs_epi16(_mm256_abs_epi8(s), _mm256_sign_epi8(x, s));
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(two, _mm256_set1_epi16(1)));
+}
 VEC512_INLINE vec512_int vec512_dot4_by(const int narrow, vec512_int sum, vec512_int u, vec512_int s)
 {
-    if (!narrow) return vec512_dot4(sum, u, s);
+    if (!narrow) return (vec512_int){vec512_signed_half(sum.a, u.a, s.a), vec512_signed_half(sum.b, u.b, s.b)};
     const vec512_int two = {_mm256_maddubs_epi16(u.a, s.a), _mm256_maddubs_epi16(u.b, s.b)};
     return vec512_weigh(sum, two, (vec512_int){_mm256_set1_epi16(1), _mm256_set1_epi16(1)});
 }
@@ -229,6 +235,7 @@ VEC512_INLINE vec512_int vec512_dot4(vec512_int acc, vec512_int u, vec512_int s)
 {
     return _mm512_dpbusd_epi32(acc, u, s);
 }
+enum { VEC512_SIGNED_WIDE = 0 };
 VEC512_INLINE vec512_int vec512_dot4_by(const int narrow, vec512_int sum, vec512_int u, vec512_int s)
 {
     (void)narrow;
