@@ -84,7 +84,9 @@ for command in "search -m $MODEL --corpus $T/many --index $D/y --query water" \
     "rerank -m $TESTS/golden/rerank/bert_msmarco --query water -f $T/many -o $D/z"; do
     shown="lath $command, terminated in its batch"
     "$LATH" $command --isa ref -t 1 --batch-tokens 1000000 >"$T/out" 2>"$T/err" & pid=$!
-    sleep 0.5
+    # on a busy machine it takes a while to come that far
+    tries=0; while ! grep -q model.safetensors "/proc/$pid/maps" 2>/dev/null && [ $tries -lt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
+    sleep 0.3
     kill -TERM $pid; wait $pid; rc=$?; fails_with 130 'interrupted\( after 0 [a-z]*\| after 0 of 4096 [a-z]*\)\{0,1\}$'; empty
 done
 rm -f "$T/many"
