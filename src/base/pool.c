@@ -87,12 +87,15 @@ static void lead_tasks(pool *p, pool_fn fn, void *ctx, int64_t n)
         run_tasks(p, fn, ctx, n, 0);
         return;
     }
-    for (int64_t t; (t = (int64_t)atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed)) < n;) {
+    /* Asked before a task is claimed: once in every job at least, even where others take all of its tasks. */
+    for (;;) {
         if (p->ask(p->ask_ctx)) {
             p->stopped = true;
             atomic_store_explicit(&p->next, n, memory_order_relaxed);
             return;
         }
+        const int64_t t = (int64_t)atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed);
+        if (t >= n) return;
         fn(ctx, t, 0);
     }
 }

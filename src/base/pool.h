@@ -20,7 +20,7 @@
 
 typedef struct pool pool;
 typedef void (*pool_fn)(void *ctx, int64_t task, int32_t worker);
-/* Called on the leader's thread, before each of its tasks: cheap. */
+/* Called on the leader's thread, in every job at its begin and before each task that it may take: cheap. */
 typedef bool (*pool_stop_fn)(void *ctx);
 
 /* n_threads >= 1, the leader included; n_threads - 1 threads are started. */
@@ -31,7 +31,8 @@ void pool_enter(pool *p);
 /* A region that ends early when `stop` says so. */
 void pool_enter_until(pool *p, pool_stop_fn stop, void *ctx);
 void pool_leave(pool *p);
-/* Inside a region, by its leader. worker is 0 (the leader) .. pool_size - 1. False: the region was stopped, and some tasks were not run. */
+/* Inside a region, by its leader. worker is 0 (the leader) .. pool_size - 1. False: the region was stopped, and tasks that nobody had begun were
+ * not run. */
 bool pool_run(pool *p, pool_fn fn, void *ctx, int64_t n_tasks);
 
 /* How many threads this process may use well: min(affinity mask, cgroup v1/v2 CPU quota rounded up), at least 1. Linux; 1 elsewhere
