@@ -287,122 +287,33 @@ static lath_status panels_norm(stream *s, const op_norm_args *a)
     return cpu_run(s, norm_task, &j, n_panels(a->x.n_tok));
 }
 
-typedef struct map_job {
-    const stream *s;
-    const op_map *a;
-} map_job;
-
-static void scale_panel(float by, int64_t n, const float *x, float *y)
-{
-    for (int64_t i = 0; i < n; i++) y[i] = by * x[i];
-}
-
-static void map_task(void *ctx, int64_t p, int32_t worker)
-{
-    (void)worker;
-    const map_job *j = ctx;
-    const op_map *a = j->a;
-    const int64_t n = a->y.d * LANES;
-    float *y = a->y.data + p * a->y.stride;
-    const float *x = a->x.data + p * a->x.stride;
-    if (a->in != 1) {
-        scale_panel(a->in, n, x, y);
-        x = y;
-    }
-    if (a->fn != KERN_FN_NONE || x != y) j->s->kern->map(a->fn, (size_t)n, x, y);
-    if (a->out != 1) scale_panel(a->out, n, y, y);
-}
-
-static lath_status panels_map(stream *s, const op_map *a)
-{
-    map_job j = {s, a};
-    return cpu_run(s, map_task, &j, n_panels(a->y.n_tok));
-}
-
-typedef struct glu_job {
-    const stream *s;
-    kern_fn fn;
-    view gate, up, y;
-} glu_job;
-
-static void glu_task(void *ctx, int64_t p, int32_t worker)
-{
-    (void)worker;
-    const glu_job *j = ctx;
-    j->s->kern->glu(j->fn, (size_t)(j->y.d * LANES), j->gate.data + p * j->gate.stride, j->up.data + p * j->up.stride,
-                    j->y.data + p * j->y.stride);
-}
+static lath_status panels_map(stream *s, const op_map *a) { return cpu_map(s, a, LANES); }
 
 static lath_status panels_glu(stream *s, kern_fn fn, view gate, view up, view y)
 {
-    glu_job j = {s, fn, gate, up, y};
-    return cpu_run(s, glu_task, &j, n_panels(y.n_tok));
+    return cpu_glu(s, fn, gate, up, y, LANES);
 }
 
 static lath_status panels_copy(stream *s, view x, view y)
 {
     (void)s;
-    for (int64_t p = 0; p < n_panels(x.n_tok); p++)
-        memcpy(y.data + p * y.stride, x.data + p * x.stride, (size_t)(x.d * LANES) * sizeof(float));
-    return LATH_OK;
+    return cpu_copy(x, y, LANES);
 }
 
 static lath_status panels_clear(stream *s, view y)
 {
     (void)s;
-    for (int64_t p = 0; p < n_panels(y.n_tok); p++)
-        memset(y.data + p * y.stride, 0, (size_t)(y.d * LANES) * sizeof(float));
-    return LATH_OK;
-}
-
-static float *lane_at(view x, int64_t t) { return x.data + t / LANES * x.stride + t % LANES; }
-
-/* Rows of x to places of y, or out of them. Tasks are pieces of features: no two write the same. */
-typedef struct rows_job {
-    view x, y;
-    const int32_t *index;
-    const float *by;
-} rows_job;
-
-enum { ROWS_FEATURES = 256 };
-
-static void take_rows_task(void *ctx, int64_t task, int32_t worker)
-{
-    (void)worker;
-    const rows_job *j = ctx;
-    const int64_t first = task * ROWS_FEATURES, end = first + ROWS_FEATURES < j->x.d ? first + ROWS_FEATURES : j->x.d;
-    for (int64_t i = 0; i < j->y.n_tok; i++) {
-        const float *from = lane_at(j->x, j->index[i]);
-        float *to = lane_at(j->y, i);
-        for (int64_t f = first; f < end; f++) to[f * LANES] = from[f * LANES];
-    }
+    return cpu_clear(y, LANES);
 }
 
 static lath_status panels_take_rows(stream *s, view x, const int32_t *index, view y)
 {
-    rows_job j = {x, y, index, NULL};
-    pool_run(s->pool, take_rows_task, &j, cpu_ceil_div(x.d, ROWS_FEATURES));
-    return LATH_OK;
-}
-
-static void add_rows_task(void *ctx, int64_t task, int32_t worker)
-{
-    (void)worker;
-    const rows_job *j = ctx;
-    const int64_t first = task * ROWS_FEATURES, end = first + ROWS_FEATURES < j->x.d ? first + ROWS_FEATURES : j->x.d;
-    for (int64_t i = 0; i < j->x.n_tok; i++) {
-        const float *from = lane_at(j->x, i);
-        const float by = j->by[i];
-        float *to = lane_at(j->y, j->index[i]);
-        for (int64_t f = first; f < end; f++) to[f * LANES] += by * from[f * LANES];
-    }
+    return cpu_move_rows(s, x, index, NULL, y, LANES);
 }
 
 static lath_status panels_add_rows(stream *s, view x, const int32_t *index, const float *by, view y)
 {
-    rows_job j = {x, y, index, by};
-    pool_run(s->pool, add_rows_task, &j, cpu_ceil_div(x.d, ROWS_FEATURES));
-    return LATH_OK;
+    return cpu_move_rows(s, x, index, by, y, LANES);
 }
 
 void cpu_rope_row(const op_rope_table *a, int64_t t, float *cosine, float *sine, int64_t step)

@@ -5,6 +5,7 @@
  *     backend_cpu.c       panels of 16 tokens (kern.h): whole texts, many tokens at a time
  *     backend_cpu_rows.c  a token is a plain row of floats: single steps of generation, which wait for memory
  *     backend_cpu_kv.c    keys and values that a sequence keeps, which both write and read
+ *     backend_cpu_each.c  what is the same for both: ops on each number by itself, moves of tokens
  *
  * A result's bits depend on the table, never on how many tokens there are: whoever makes a stream chooses by what it is for.
  */
@@ -48,7 +49,12 @@ static inline void *cpu_kv_head(const kv_layer *kv, void *base, int64_t head)
     return (char *)base + (size_t)(head * kv->n_slots * kv->head_dim) * kv_size(kv);
 }
 
-/* kv_append for views whose tokens lie `lanes` to a panel: 16, or 1 where they are rows. */
+/* Ops for views whose tokens lie `lanes` to a panel: 16, or 1 where they are rows. cpu_move_rows: take_rows where by is NULL, else add_rows. */
+lath_status cpu_glu(stream *s, kern_fn fn, view gate, view up, view y, int64_t lanes);
+lath_status cpu_map(stream *s, const op_map *a, int64_t lanes);
+lath_status cpu_copy(view x, view y, int64_t lanes);
+lath_status cpu_clear(view y, int64_t lanes);
+lath_status cpu_move_rows(stream *s, view x, const int32_t *index, const float *by, view y, int64_t lanes);
 lath_status cpu_kv_append(stream *s, view k, view v, kv_layer *kv, int64_t at, int64_t lanes);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "backend/backend_cpu.h"
 
-enum { LANES = KERN_LANES, TASKS_PER_THREAD = 4, PIECE_FLOATS = 2048, ROWS_ALIGN = 16 };
+enum { LANES = KERN_LANES, TASKS_PER_THREAD = 4, ROWS_ALIGN = 16 };
 
 /* ------------------------------------------------------------------------------------------------------------ views */
 
@@ -184,94 +184,33 @@ static lath_status rows_norm(stream *s, const op_norm_args *a)
     return LATH_OK;
 }
 
-/* Features first .. first + n - 1 of a token: the piece of an elementwise op that is a task. */
-typedef struct piece {
-    int64_t t, first, n;
-} piece;
-
-static int64_t n_pieces(view y) { return y.n_tok * cpu_ceil_div(y.d, PIECE_FLOATS); }
-
-static piece piece_at(view y, int64_t task)
-{
-    const int64_t per_row = cpu_ceil_div(y.d, PIECE_FLOATS), first = task % per_row * PIECE_FLOATS;
-    return (piece){task / per_row, first, y.d - first < PIECE_FLOATS ? y.d - first : PIECE_FLOATS};
-}
-
-typedef struct glu_job {
-    const stream *s;
-    kern_fn fn;
-    view gate, up, y;
-} glu_job;
-
-static void glu_task(void *ctx, int64_t task, int32_t worker)
-{
-    (void)worker;
-    const glu_job *j = ctx;
-    const piece p = piece_at(j->y, task);
-    j->s->kern->glu(j->fn, (size_t)p.n, row_at(j->gate, p.t) + p.first, row_at(j->up, p.t) + p.first,
-                    row_at(j->y, p.t) + p.first);
-}
+static lath_status rows_map(stream *s, const op_map *a) { return cpu_map(s, a, 1); }
 
 static lath_status rows_glu(stream *s, kern_fn fn, view gate, view up, view y)
 {
-    glu_job j = {s, fn, gate, up, y};
-    return cpu_run(s, glu_task, &j, n_pieces(y));
-}
-
-typedef struct map_job {
-    const stream *s;
-    const op_map *a;
-} map_job;
-
-static void map_task(void *ctx, int64_t task, int32_t worker)
-{
-    (void)worker;
-    const map_job *j = ctx;
-    const op_map *a = j->a;
-    const piece p = piece_at(a->y, task);
-    const float *x = row_at(a->x, p.t) + p.first;
-    float *y = row_at(a->y, p.t) + p.first;
-    for (int64_t i = 0; i < p.n; i++) y[i] = x[i] * a->in;
-    j->s->kern->map(a->fn, (size_t)p.n, y, y);
-    for (int64_t i = 0; a->out != 1 && i < p.n; i++) y[i] *= a->out;
-}
-
-static lath_status rows_map(stream *s, const op_map *a)
-{
-    map_job j = {s, a};
-    return cpu_run(s, map_task, &j, n_pieces(a->y));
+    return cpu_glu(s, fn, gate, up, y, 1);
 }
 
 static lath_status rows_copy(stream *s, view x, view y)
 {
     (void)s;
-    for (int64_t t = 0; t < x.n_tok; t++) memcpy(row_at(y, t), row_at(x, t), (size_t)x.d * sizeof(float));
-    return LATH_OK;
+    return cpu_copy(x, y, 1);
 }
 
 static lath_status rows_clear(stream *s, view y)
 {
     (void)s;
-    for (int64_t t = 0; t < y.n_tok; t++) memset(row_at(y, t), 0, (size_t)y.d * sizeof(float));
-    return LATH_OK;
+    return cpu_clear(y, 1);
 }
 
 static lath_status rows_take_rows(stream *s, view x, const int32_t *index, view y)
 {
-    (void)s;
-    for (int64_t i = 0; i < y.n_tok; i++) memcpy(row_at(y, i), row_at(x, index[i]), (size_t)x.d * sizeof(float));
-    return LATH_OK;
+    return cpu_move_rows(s, x, index, NULL, y, 1);
 }
 
 static lath_status rows_add_rows(stream *s, view x, const int32_t *index, const float *by, view y)
 {
-    (void)s;
-    for (int64_t i = 0; i < x.n_tok; i++) {
-        const float *from = row_at(x, i);
-        float *to = row_at(y, index[i]);
-        for (int64_t f = 0; f < x.d; f++) to[f] += by[i] * from[f];
-    }
-    return LATH_OK;
+    return cpu_move_rows(s, x, index, by, y, 1);
 }
 
 static lath_status rows_rope_table(stream *s, const op_rope_table *a)

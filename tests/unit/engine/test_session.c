@@ -3,8 +3,10 @@
  * new session has after the same tokens, computed together or alone as they were; nearly those of all tokens computed together; and the same on 1, 2 and 3 threads.
  * The tiny models get a window of 2048 tokens, so that rings of layers with a sliding window go round. */
 #include <math.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/alloc.h"
 #include "base/hash.h"
 #include "base/rng.h"
 #include "lath/lath.h"
@@ -370,8 +372,77 @@ static void test_random_calls(void **state)
     for (int i = 0; i < N_EXAMPLES; i++) run_example(&examples[i]);
 }
 
+/* The default allocator, counting. */
+static atomic_long calls_made;
+
+static void *count_alloc(void *ctx, size_t size, size_t align)
+{
+    atomic_fetch_add(&calls_made, 1);
+    return alloc_default()->alloc(ctx, size, align);
+}
+
+static void *count_resize(void *ctx, void *p, size_t old_size, size_t size, size_t align)
+{
+    atomic_fetch_add(&calls_made, 1);
+    return alloc_default()->resize(ctx, p, old_size, size, align);
+}
+
+static void count_release(void *ctx, void *p, size_t size) { alloc_default()->release(ctx, p, size); }
+
+static int count_token(void *ctx, const lath_generated *g)
+{
+    if (g->id >= 0) ((long *)ctx)[((long *)ctx)[0]++ + 1] = atomic_load(&calls_made);
+    return 0;
+}
+
+/* Everything is there when a session is made: no call of it allocates. Of a text only the decoder makes its buffers when it needs them first, and
+ * larger ones now and then. */
+static void test_no_allocation(void **state)
+{
+    static const lath_allocator counting = {NULL, count_alloc, count_resize, count_release};
+    enum { TOKENS = 60, FIRST = 8, GROWS = 8 };
+    (void)state;
+    for (int i = 0; i < N_EXAMPLES; i++) {
+        char dir[TMP_PATH], name[64];
+        lath_runtime_options ro = LATH_RUNTIME_OPTIONS_INIT;
+        lath_session_options so = LATH_SESSION_OPTIONS_INIT;
+        lath_generate_options go = LATH_GENERATE_OPTIONS_INIT;
+        lath_runtime *rt;
+        lath_model *model;
+        lath_session *s;
+        int32_t ids[100];
+        long made[TOKENS + 1] = {0};
+        snprintf(name, sizeof(name), "golden/decoder/%s", examples[i].name);
+        tmp_join(dir, test_data_dir(), name);
+        ro.allocator = &counting;
+        ro.n_threads = 2;
+        so.ctx = 200;
+        if (so.ctx > examples[i].ctx_most) so.ctx = examples[i].ctx_most;
+        assert_ok(lath_runtime_create(&ro, &rt, &err), err);
+        assert_ok(lath_model_open(rt, dir, NULL, &model, &err), err);
+        assert_ok(lath_session_create(model, &so, &s, &err), err);
+        for (int32_t t = 0; t < 40; t++) ids[t] = 3 + t % 60;
+        const long before = atomic_load(&calls_made);
+        assert_ok(lath_session_append(s, ids, 30, &err), err);
+        for (int32_t t = 30; t < 40; t++) assert_ok(lath_session_append(s, ids + t, 1, &err), err);
+        (void)lath_session_rewind(s, 35);
+        assert_ok(lath_session_sync(s, ids, 38, NULL, &err), err);
+        if (atomic_load(&calls_made) != before)
+            fail_msg("%s: %ld allocations", name, atomic_load(&calls_made) - before);
+        go.max_tokens = TOKENS;
+        go.ignore_end = 1;
+        assert_ok(lath_generate(s, ids, 40, &go, count_token, made, NULL, &err), err);
+        assert_int_equal(made[0], TOKENS);
+        if (made[TOKENS] - made[FIRST] > GROWS)
+            fail_msg("%s: %ld allocations of %d tokens", name, made[TOKENS] - made[FIRST], TOKENS - FIRST);
+        lath_session_destroy(s);
+        lath_model_close(model);
+        lath_runtime_destroy(rt);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_calls)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_calls), cmocka_unit_test(test_no_allocation)};
     return TEST_RUN(tests);
 }
