@@ -16,75 +16,39 @@ enum { FMA_ROUNDS = 16000, CHAINS = 10 };
 
 /* ---------------------------------------------------------------------------------------------------- multiply-adds */
 
+/* r = r a + b or r + a b in every lane: numbers that neither grow fast nor become subnormal. */
 #if defined(__x86_64__)
-typedef float lanes8 __attribute__((vector_size(32)));
-typedef float lanes16 __attribute__((vector_size(64)));
-
-/* r = r a + b in every lane: neither grows nor becomes subnormal. */
 #define FMA(r) __asm__ volatile("vfmadd213ps %2, %1, %0" : "+v"(r) : "v"(a), "v"(b))
-
-__attribute__((target("avx2,fma"))) static double fma_256(void)
-{
-    const lanes8 a = (lanes8){0} + 0.999f, b = (lanes8){0} + 0.001f;
-    lanes8 r0 = a, r1 = a, r2 = a, r3 = a, r4 = a, r5 = a, r6 = a, r7 = a, r8 = a, r9 = a;
-    for (int i = 0; i < FMA_ROUNDS; i++) {
-        FMA(r0);
-        FMA(r1);
-        FMA(r2);
-        FMA(r3);
-        FMA(r4);
-        FMA(r5);
-        FMA(r6);
-        FMA(r7);
-        FMA(r8);
-        FMA(r9);
-    }
-    return 2.0 * 8 * CHAINS * FMA_ROUNDS;
-}
-
-__attribute__((target("avx512f"))) static double fma_512(void)
-{
-    const lanes16 a = (lanes16){0} + 0.999f, b = (lanes16){0} + 0.001f;
-    lanes16 r0 = a, r1 = a, r2 = a, r3 = a, r4 = a, r5 = a, r6 = a, r7 = a, r8 = a, r9 = a;
-    for (int i = 0; i < FMA_ROUNDS; i++) {
-        FMA(r0);
-        FMA(r1);
-        FMA(r2);
-        FMA(r3);
-        FMA(r4);
-        FMA(r5);
-        FMA(r6);
-        FMA(r7);
-        FMA(r8);
-        FMA(r9);
-    }
-    return 2.0 * 16 * CHAINS * FMA_ROUNDS;
-}
-
 #elif defined(__aarch64__)
-typedef float lanes4 __attribute__((vector_size(16)));
-
-/* r = r + a b in every lane */
 #define FMA(r) __asm__ volatile("fmla %0.4s, %1.4s, %2.4s" : "+w"(r) : "w"(a), "w"(b))
+#endif
 
-static double fma_128(void)
-{
-    const lanes4 a = (lanes4){0} + 0.999f, b = (lanes4){0} + 0.001f;
-    lanes4 r0 = a, r1 = a, r2 = a, r3 = a, r4 = a, r5 = a, r6 = a, r7 = a, r8 = a, r9 = a;
-    for (int i = 0; i < FMA_ROUNDS; i++) {
-        FMA(r0);
-        FMA(r1);
-        FMA(r2);
-        FMA(r3);
-        FMA(r4);
-        FMA(r5);
-        FMA(r6);
-        FMA(r7);
-        FMA(r8);
-        FMA(r9);
+/* CHAINS chains of vectors of `lanes` numbers. */
+#define FMA_LOOP(name, lanes, attributes)                                                            \
+    typedef float name##_lanes __attribute__((vector_size(4 * (lanes))));                            \
+    attributes static double name(void)                                                              \
+    {                                                                                                \
+        const name##_lanes a = (name##_lanes){0} + 0.999f, b = (name##_lanes){0} + 0.001f;           \
+        name##_lanes r0 = a, r1 = a, r2 = a, r3 = a, r4 = a, r5 = a, r6 = a, r7 = a, r8 = a, r9 = a; \
+        for (int i = 0; i < FMA_ROUNDS; i++) {                                                       \
+            FMA(r0);                                                                                 \
+            FMA(r1);                                                                                 \
+            FMA(r2);                                                                                 \
+            FMA(r3);                                                                                 \
+            FMA(r4);                                                                                 \
+            FMA(r5);                                                                                 \
+            FMA(r6);                                                                                 \
+            FMA(r7);                                                                                 \
+            FMA(r8);                                                                                 \
+            FMA(r9);                                                                                 \
+        }                                                                                            \
+        return 2.0 * (lanes)*CHAINS * FMA_ROUNDS;                                                    \
     }
-    return 2.0 * 4 * CHAINS * FMA_ROUNDS;
-}
+#if defined(__x86_64__)
+FMA_LOOP(fma_256, 8, __attribute__((target("avx2,fma"))))
+FMA_LOOP(fma_512, 16, __attribute__((target("avx512f"))))
+#elif defined(__aarch64__)
+FMA_LOOP(fma_128, 4, )
 #endif
 
 /* What every machine can: a product and a sum, as the compiler makes them. */

@@ -213,7 +213,7 @@ static lath_status find_table(putting *p)
     for (size_t i = 0; i < arch_gguf_n_tables; i++)
         if (strcmp(arch_gguf_tables[i].model_type, type) == 0) p->t = &arch_gguf_tables[i];
     if (p->t && p->m->desc->forward == prenorm_forward) return LATH_OK;
-    return err_set(p->err, LATH_ERR_UNSUPPORTED, "%s: model_type \"%s\" cannot be written as a GGUF file yet", p->name,
+    return err_set(p->err, LATH_ERR_UNSUPPORTED, "%s: model_type \"%s\" cannot be written as a GGUF file", p->name,
                    p->m->desc->name);
 }
 
