@@ -38,10 +38,10 @@ import torture_texts  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 L = llama_cpp.llama_cpp
-# What no key says: scores scaled by a size of their own, caps that are off, kinds of layers, yarn with factors of its own.
+# What no key says: scores scaled by a size of their own, caps that are off, kinds of layers, yarn with factors of its own, a part that sees images.
 REFUSED = {
-    "gemma2_caps", "gemma2_default_caps", "gemma2_no_caps_biases", "gemma3_new_form_cap", "gemma3_pattern_linear", "llama_yarn",
-    "qwen2_second_layer_slides", "qwen3_moe_some_dense", "smollm3_slides", "smollm3_unturned",
+    "gemma2_caps", "gemma2_default_caps", "gemma2_no_caps_biases", "gemma3_new_form_cap", "gemma3_pattern_linear", "gemma3_with_images",
+    "llama_yarn", "qwen2_second_layer_slides", "qwen3_moe_some_dense", "smollm3_slides", "smollm3_unturned",
 }
 # Lengths of prompts that llama.cpp computes as the reference does, where that is not all: its Llama has no sliding window; files do not say "dynamic"
 # scaling, which counts past the model's length; of longrope it takes the factors of long texts wherever its context (256 at least) is long.
