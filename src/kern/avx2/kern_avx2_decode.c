@@ -236,23 +236,6 @@ VEC_INLINE void decode_singles(const dtype type, const int64_t size, const unsig
     dtype_to_f32(type, from + size * i, (size_t)(n - i), to + i);
 }
 
-/* All block types. */
-#define BLOCK_TYPES(DO) \
-    DO(Q4_0, 32, 18)    \
-    DO(Q4_1, 32, 20)    \
-    DO(Q5_0, 32, 22)    \
-    DO(Q5_1, 32, 24)    \
-    DO(Q8_0, 32, 34)    \
-    DO(IQ4_NL, 32, 18)  \
-    DO(MXFP4, 32, 17)   \
-    DO(Q2_K, 256, 84)   \
-    DO(Q3_K, 256, 110)  \
-    DO(Q4_K, 256, 144)  \
-    DO(Q5_K, 256, 176)  \
-    DO(Q6_K, 256, 210)  \
-    DO(Q8_K, 256, 292)  \
-    DO(IQ4_XS, 256, 136)
-
 void kern_avx2_to_f32(dtype type, const unsigned char *from, int64_t n, float *to)
 {
     switch (type) {
@@ -261,29 +244,26 @@ void kern_avx2_to_f32(dtype type, const unsigned char *from, int64_t n, float *t
     case DTYPE_BF16: decode_singles(DTYPE_BF16, 2, from, n, to); break;
     case DTYPE_F8_E4M3: decode_singles(DTYPE_F8_E4M3, 1, from, n, to); break;
     case DTYPE_F8_E5M2: decode_singles(DTYPE_F8_E5M2, 1, from, n, to); break;
-#define DO(type, numbers, bytes) \
-    case DTYPE_##type: decode_blocks(DTYPE_##type, numbers, bytes, from, n, to); break;
-        BLOCK_TYPES(DO)
+#define DO(type) \
+    case DTYPE_##type: decode_blocks(DTYPE_##type, GEMV_NUMBERS_##type, GEMV_BYTES_##type, from, n, to); break;
+        GEMV_TYPES(DO)
 #undef DO
     default: dtype_to_f32(type, from, (size_t)n, to); break;
     }
 }
 
-#define DO(type, numbers, bytes)                                                                       \
+#define DO(type)                                                                                       \
     static void dot_##type(const unsigned char *w, int64_t gap, int64_t k, const void *x, float *sums) \
     {                                                                                                  \
-        dot_blocks(DTYPE_##type, numbers, bytes, w, gap, k, x, sums);                                  \
+        dot_blocks(DTYPE_##type, GEMV_NUMBERS_##type, GEMV_BYTES_##type, w, gap, k, x, sums);          \
     }
-BLOCK_TYPES(DO)
+GEMV_TYPES(DO)
 #undef DO
 
 gemv_dot kern_avx2_dot_blocks(dtype type)
 {
     switch (type) {
-#define DO(type, numbers, bytes) \
-    case DTYPE_##type: return dot_##type;
-        BLOCK_TYPES(DO)
-#undef DO
+        GEMV_TYPES(GEMV_CASE)
     default: return NULL;
     }
 }

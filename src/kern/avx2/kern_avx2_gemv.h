@@ -22,6 +22,27 @@ gemv_dot kern_avx2_dot_blocks(dtype type);
 gemv_dot kern_avx2_dot_32(dtype type);
 gemv_dot kern_avx2_dot_256(dtype type);
 
+/* Of a block: GEMV_BYTES_Q4_0, GEMV_NUMBERS_Q4_0, ... */
+enum {
+#define DTYPE(name, kind, numbers, bytes, gguf_id) GEMV_BYTES_##name = (bytes), GEMV_NUMBERS_##name = (numbers),
+#include "tensor/dtype.def"
+#undef DTYPE
+};
+
+/* The types of blocks of 32 numbers, and of 256 whose scales are packed alike. */
+#define GEMV_TYPES_32(DO) DO(Q4_0) DO(Q4_1) DO(Q5_0) DO(Q5_1) DO(Q8_0) DO(IQ4_NL) DO(MXFP4)
+#define GEMV_TYPES_256(DO) DO(Q2_K) DO(Q3_K) DO(Q4_K) DO(Q5_K) DO(Q6_K)
+#define GEMV_TYPES(DO) GEMV_TYPES_32(DO) GEMV_TYPES_256(DO) DO(Q8_K) DO(IQ4_XS)
+
+/* dot_TYPE: `dot`, an inline function, with type and bytes as constants. */
+#define GEMV_DOT(dot, type)                                                                            \
+    static void dot_##type(const unsigned char *w, int64_t gap, int64_t k, const void *x, float *sums) \
+    {                                                                                                  \
+        dot(DTYPE_##type, GEMV_BYTES_##type, w, gap, k, x, sums);                                      \
+    }
+#define GEMV_CASE(type) \
+    case DTYPE_##type: return dot_##type;
+
 /* Bytes from the block in use to the cache line asked for. */
 enum { GEMV_AHEAD = 2048 };
 

@@ -211,29 +211,17 @@ VEC_INLINE void dot256(const dtype type, const int64_t bytes, const unsigned cha
     _mm_storeu_ps(sums, gemv_sums(f0, f1, f2, f3));
 }
 
-#define DOT256(type, bytes)                                                                            \
-    static void dot_##type(const unsigned char *w, int64_t gap, int64_t k, const void *x, float *sums) \
-    {                                                                                                  \
-        dot256(DTYPE_##type, bytes, w, gap, k, x, sums);                                               \
-    }
-DOT256(Q2_K, 84)
-DOT256(Q3_K, 110)
-DOT256(Q4_K, 144)
-DOT256(Q5_K, 176)
-DOT256(Q6_K, 210)
-DOT256(Q8_K, 292)
-DOT256(IQ4_XS, 136)
+#define DOT(type) GEMV_DOT(dot256, type)
+GEMV_TYPES_256(DOT)
+DOT(Q8_K)
+DOT(IQ4_XS)
 
 gemv_dot kern_avx2_dot_256(dtype type)
 {
     switch (type) {
-    case DTYPE_Q2_K: return dot_Q2_K;
-    case DTYPE_Q3_K: return dot_Q3_K;
-    case DTYPE_Q4_K: return dot_Q4_K;
-    case DTYPE_Q5_K: return dot_Q5_K;
-    case DTYPE_Q6_K: return dot_Q6_K;
-    case DTYPE_Q8_K: return dot_Q8_K;
-    case DTYPE_IQ4_XS: return dot_IQ4_XS;
+        GEMV_TYPES_256(GEMV_CASE)
+        GEMV_CASE(Q8_K)
+        GEMV_CASE(IQ4_XS)
     default: return NULL;
     }
 }

@@ -66,29 +66,13 @@ VEC_INLINE void dot32(const dtype type, const int64_t bytes, const unsigned char
     _mm_storeu_ps(sums, all);
 }
 
-#define DOT32(type, bytes)                                                                             \
-    static void dot_##type(const unsigned char *w, int64_t gap, int64_t k, const void *x, float *sums) \
-    {                                                                                                  \
-        dot32(DTYPE_##type, bytes, w, gap, k, x, sums);                                                \
-    }
-DOT32(Q4_0, 18)
-DOT32(Q4_1, 20)
-DOT32(Q5_0, 22)
-DOT32(Q5_1, 24)
-DOT32(Q8_0, 34)
-DOT32(IQ4_NL, 18)
-DOT32(MXFP4, 17)
+#define DOT(type) GEMV_DOT(dot32, type)
+GEMV_TYPES_32(DOT)
 
 gemv_dot kern_avx2_dot_32(dtype type)
 {
     switch (type) {
-    case DTYPE_Q4_0: return dot_Q4_0;
-    case DTYPE_Q4_1: return dot_Q4_1;
-    case DTYPE_Q5_0: return dot_Q5_0;
-    case DTYPE_Q5_1: return dot_Q5_1;
-    case DTYPE_Q8_0: return dot_Q8_0;
-    case DTYPE_IQ4_NL: return dot_IQ4_NL;
-    case DTYPE_MXFP4: return dot_MXFP4;
+        GEMV_TYPES_32(GEMV_CASE)
     default: return NULL;
     }
 }

@@ -103,18 +103,8 @@ VEC512_INLINE void dot32(const dtype type, const int64_t bytes, const unsigned c
     _mm_storeu_ps(sums, all);
 }
 
-#define DOT32(type, bytes)                                                                             \
-    static void dot_##type(const unsigned char *w, int64_t gap, int64_t k, const void *x, float *sums) \
-    {                                                                                                  \
-        dot32(DTYPE_##type, bytes, w, gap, k, x, sums);                                                \
-    }
-DOT32(Q4_0, 18)
-DOT32(Q4_1, 20)
-DOT32(Q5_0, 22)
-DOT32(Q5_1, 24)
-DOT32(Q8_0, 34)
-DOT32(IQ4_NL, 18)
-DOT32(MXFP4, 17)
+#define DOT_32(type) GEMV_DOT(dot32, type)
+GEMV_TYPES_32(DOT_32)
 
 /* ------------------------------------------------------------------------------------------------------ blocks of 256 */
 
@@ -294,33 +284,15 @@ VEC512_INLINE void dot256(const dtype type, const int64_t bytes, const unsigned 
     _mm_storeu_ps(sums, _mm_hadd_ps(low, high));
 }
 
-#define DOT256(type, bytes)                                                                            \
-    static void dot_##type(const unsigned char *w, int64_t gap, int64_t k, const void *x, float *sums) \
-    {                                                                                                  \
-        dot256(DTYPE_##type, bytes, w, gap, k, x, sums);                                               \
-    }
-DOT256(Q2_K, 84)
-DOT256(Q3_K, 110)
-DOT256(Q4_K, 144)
-DOT256(Q5_K, 176)
-DOT256(Q6_K, 210)
+#define DOT_256(type) GEMV_DOT(dot256, type)
+GEMV_TYPES_256(DOT_256)
 
 /* NULL: AVX2's. */
 static gemv_dot dot_of(dtype type)
 {
     switch (type) {
-    case DTYPE_Q4_0: return dot_Q4_0;
-    case DTYPE_Q4_1: return dot_Q4_1;
-    case DTYPE_Q5_0: return dot_Q5_0;
-    case DTYPE_Q5_1: return dot_Q5_1;
-    case DTYPE_Q8_0: return dot_Q8_0;
-    case DTYPE_IQ4_NL: return dot_IQ4_NL;
-    case DTYPE_MXFP4: return dot_MXFP4;
-    case DTYPE_Q2_K: return dot_Q2_K;
-    case DTYPE_Q3_K: return dot_Q3_K;
-    case DTYPE_Q4_K: return dot_Q4_K;
-    case DTYPE_Q5_K: return dot_Q5_K;
-    case DTYPE_Q6_K: return dot_Q6_K;
+        GEMV_TYPES_32(GEMV_CASE)
+        GEMV_TYPES_256(GEMV_CASE)
     default: return NULL;
     }
 }
