@@ -1,23 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Generation of lath beside llama.cpp (llama-cpp-python) in one process: the same GGUF file, threads and tokens, in alternating slices.
+"""Generation of lath beside llama.cpp (llama-cpp-python): the same GGUF file, threads and tokens, in alternating slices.
 
     gen_peers.py FILE.gguf... [--threads 2] [--rounds 7] [--steps 24] [--prefill 512] [--precision auto|exact] [--isa auto|avx2|ref] [--lib build/liblath.so]
 
 Needs numpy and llama_cpp. For each file: prefill of --prefill tokens and --steps single steps behind 16 tokens, tokens/s as medians over the
-rounds, and their ratio; the steps also in GB/s of the file's tensors, beside what plain reading of as many bytes by as many
-threads (numpy sums) gives in the same rounds. On a machine that others use run it with real-time priority (chrt -f 20).
+rounds, and their ratio; the steps also in GB/s of the file. Each engine has a process of its own, which is stopped while the other one works: threads that
+wait by spinning (OpenMP's do) would take the processors from whoever is measured. On a machine that others use run it with real-time priority (chrt -f 20).
 """
 
 import argparse
 import ctypes as c
-import mmap
+import os
 import pathlib
+import signal
 import statistics
-import threading
+import subprocess
+import sys
 import time
 
-import llama_cpp
 import numpy as np
 
 from lath_ctypes import Error, LathError, RuntimeOptions
@@ -66,6 +67,7 @@ class LlamaCpp:
     """Only the last token's logits are asked for, as in generation."""
 
     def __init__(self, path, threads, ctx):
+        import llama_cpp
         self.llama = llama_cpp.Llama(str(path), n_threads=threads, n_threads_batch=threads, n_ctx=ctx, n_batch=512, n_ubatch=512, verbose=False)
         self.n = 0
 
@@ -89,41 +91,68 @@ def timed(f):
     return time.perf_counter() - begin
 
 
-def read_seconds(array, threads):
-    parts = np.array_split(array, 8 * threads)
-    workers = [threading.Thread(target=lambda i=i: [p.sum() for p in parts[i::threads]]) for i in range(threads)]
-    return timed(lambda: ([w.start() for w in workers], [w.join() for w in workers]))
+def worker(a, path):
+    """Answers every line of standard input with the seconds of a prompt and of the steps."""
+    ids = [(i * 7919 + 11) % 5000 for i in range(max(a.prefill, 16 + a.steps))]
+    ctx = len(ids) + a.steps + 32
+    if a.worker == "lath":
+        e = LathSession(a.lib, path, a.threads, ctx, {"auto": 0, "exact": 1}[a.precision], {"auto": 0, "ref": 1, "avx2": 2}[a.isa])
+    else:
+        e = LlamaCpp(path, a.threads, ctx)
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        e.rewind()
+        p = timed(lambda: e.append(ids[:a.prefill]))
+        e.rewind()
+        e.append(ids[:16])
+        s = timed(lambda: [e.append([i]) for i in ids[16:16 + a.steps]])
+        print(p, s, flush=True)
+    e.close()
+
+
+class Engine:
+    """A worker, stopped except while it is asked."""
+
+    def __init__(self, name, a, path):
+        argv = [sys.executable, __file__, str(path), "--worker", name]
+        for option in ("threads", "steps", "prefill", "precision", "isa", "lib"):
+            argv += ["--" + option, str(getattr(a, option))]
+        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        if self.process.stdout.readline() != "ready\n":
+            raise SystemExit(f"{path}: {name} does not open it")
+        os.kill(self.process.pid, signal.SIGSTOP)
+
+    def ask(self):
+        os.kill(self.process.pid, signal.SIGCONT)
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        os.kill(self.process.pid, signal.SIGSTOP)
+        return [float(x) for x in line.split()]
+
+    def close(self):
+        os.kill(self.process.pid, signal.SIGCONT)
+        self.process.stdin.close()
+        self.process.wait()
 
 
 def measure(path, a):
-    n_vocab_safe = 5000
-    ids = [(i * 7919 + 11) % n_vocab_safe for i in range(a.prefill)]
-    ctx = a.prefill + a.steps + 32
-    size = path.stat().st_size
-    with open(path, "rb") as f:
-        data = np.frombuffer(mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ), np.int64, count=size // 8)
-    engines = {"lath": LathSession(a.lib, path, a.threads, ctx, {"auto": 0, "exact": 1}[a.precision], {"auto": 0, "ref": 1, "avx2": 2}[a.isa]), "llama.cpp": LlamaCpp(path, a.threads, ctx)}
-    pre, step, read = {n: [] for n in engines}, {n: [] for n in engines}, []
+    engines = {name: Engine(name, a, path) for name in ("lath", "llama.cpp")}
+    prefill, step = {n: [] for n in engines}, {n: [] for n in engines}
     for round_ in range(a.rounds + 1):
-        read.append(size / read_seconds(data, a.threads))
         for name, e in engines.items():
-            e.rewind()
-            p = timed(lambda: e.append(ids)) if a.prefill > 1 else 1
-            e.rewind()
-            e.append(ids[:16])
-            s = timed(lambda: [e.append([ids[i]]) for i in range(a.steps)])
+            p, s = e.ask()
             if round_:  # the first warms up
-                pre[name].append(len(ids) / p)
+                prefill[name].append(a.prefill / p)
                 step[name].append(a.steps / s)
     for e in engines.values():
         e.close()
-    for what, of in (("prefill %d" % a.prefill, pre), ("decode", step)):
+    for what, of in (("prefill %d" % a.prefill, prefill), ("decode", step)):
         m = {n: statistics.median(v) for n, v in of.items()}
         ratio = statistics.median(x / y for x, y in zip(of["lath"], of["llama.cpp"]))
         line = f"{path.name:36} {what:12} lath {m['lath']:7.1f}  llama.cpp {m['llama.cpp']:7.1f} tokens/s  ratio {ratio:.2f}"
         if what == "decode":
-            r = statistics.median(read[1:]) / 1e9
-            line += f"  lath {m['lath'] * size / 1e9:.1f} GB/s of {r:.1f} read"
+            line += f"  lath {m['lath'] * path.stat().st_size / 1e9:.1f} GB/s"
         print(line, flush=True)
 
 
@@ -137,7 +166,11 @@ def main():
     p.add_argument("--precision", choices=["auto", "exact"], default="auto")
     p.add_argument("--isa", choices=["auto", "avx2", "ref"], default="auto", help="of lath; which llama.cpp takes is how it was built")
     p.add_argument("--lib", default="build/liblath.so")
+    p.add_argument("--worker", choices=["lath", "llama.cpp"], help=argparse.SUPPRESS)
     a = p.parse_args()
+    if a.worker:
+        worker(a, a.files[0])
+        return
     for f in a.files:
         measure(f, a)
 
