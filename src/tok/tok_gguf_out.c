@@ -479,8 +479,8 @@ static lath_status read_model(job *j)
     bool fallback = false, fuse = false;
     TRY(json_get_str(m, "type", j->name, &type, j->err));
     if (type && strcmp(type, "BPE") != 0)
-        return err_set(j->err, LATH_ERR_UNSUPPORTED,
-                       "%s: line %u: a tokenizer of model \"%.60s\" cannot be written", j->name, m->line, type);
+        return err_set(j->err, LATH_ERR_UNSUPPORTED, "%s: line %u: a tokenizer of model \"%.60s\" cannot be written",
+                       j->name, m->line, type);
     TRY(json_get_bool(m, "byte_fallback", j->name, &fallback, j->err));
     TRY(json_get_bool(m, "fuse_unk", j->name, &fuse, j->err));
     TRY(json_get_bool(m, "ignore_merges", j->name, &j->whole, j->err));
