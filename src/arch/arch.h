@@ -89,8 +89,10 @@ typedef struct arch_weight_row {
 
 /* What weights of some files are stored as that is another form in the others: bits of arch_source.stored. */
 enum arch_stored {
-    ARCH_STORED_ROPE_PAIRS = 1, /* rows of queries and keys are in the order in which rotary pairs are neighbours */
-    ARCH_STORED_WHOLE_NORMS = 2 /* norms that are of 1 + weight have it added already */
+    ARCH_STORED_ROPE_PAIRS = 1,  /* rows of queries and keys are in the order in which rotary pairs are neighbours */
+    ARCH_STORED_WHOLE_NORMS = 2, /* norms that are of 1 + weight have it added already */
+    ARCH_STORED_TILED_HEADS = 4, /* value head h has key head h % n_keys, not h / (n_values / n_keys) */
+    ARCH_STORED_DECAY = 8        /* rates of decay are there as -exp(A_log) */
 };
 
 typedef struct arch_model arch_model;
