@@ -116,8 +116,8 @@ const arch_gguf_table arch_gguf_tables[] = {
      ARCH_GGUF_N_DENSE, arch_gguf_finish_qwen35},
     {"qwen35moe", "qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", "silu", HYBRID_STORED | ARCH_STORED_TILED_HEADS,
      arch_gguf_hybrid, ARCH_GGUF_N_HYBRID, arch_gguf_finish_qwen35},
-    {"qwen3next", "qwen3_next", "Qwen3NextForCausalLM", "silu", HYBRID_STORED, arch_gguf_hybrid, ARCH_GGUF_N_HYBRID,
-     arch_gguf_finish_qwen3next},
+    {"qwen3next", "qwen3_next", "Qwen3NextForCausalLM", "silu", HYBRID_STORED | ARCH_STORED_SPLIT_Z, arch_gguf_hybrid,
+     ARCH_GGUF_N_HYBRID, arch_gguf_finish_qwen3next},
 };
 #undef ROWS
 #undef HYBRID_STORED
@@ -137,7 +137,7 @@ lath_status arch_key_bad(const reading *r, lath_status st, const char *key, cons
     return err_set(r->err, st, "%s: key \"%s.%s\": %s", r->path, r->t->name, key, what);
 }
 
-static const tensor *find(const reading *r, const char *name)
+const tensor *arch_key_tensor(const reading *r, const char *name)
 {
     const tensor *t = NULL;
     return weights_find(r->w, name, &t, r->err) == LATH_OK ? t : NULL;
@@ -289,7 +289,7 @@ static lath_status read_rows(reading *r)
 /* Rows of the table of embeddings; where that is missing, which is said when it is bound, the tokens'. */
 static lath_status read_vocab(reading *r)
 {
-    const tensor *t = find(r, "token_embd.weight");
+    const tensor *t = arch_key_tensor(r, "token_embd.weight");
     const gguf_value *tokens = gguf_get(r->g, "tokenizer.ggml.tokens");
     if (t && t->rank == 2)
         arch_field_int(r, r->config, "vocab_size", t->dim[0]);
@@ -369,7 +369,7 @@ static lath_status put_factors(reading *r, const tensor *t)
 static lath_status put_longrope(reading *r, const tensor *longer)
 {
     int64_t original = 0;
-    const tensor *shorter = find(r, "rope_factors_short.weight");
+    const tensor *shorter = arch_key_tensor(r, "rope_factors_short.weight");
     json_value *scaling = arch_field_put(r, r->config, "rope_scaling", JSON_OBJECT);
     if (!shorter) return err_set(r->err, LATH_ERR_FORMAT, "%s: no tensor \"rope_factors_short.weight\"", r->path);
     arch_field_text(r, scaling, "rope_type", "longrope");
@@ -443,7 +443,8 @@ static lath_status read_rope(reading *r)
 {
     double base = 10000;
     const char *type;
-    const tensor *factors = find(r, "rope_freqs.weight"), *longer = find(r, "rope_factors_long.weight");
+    const tensor *factors = arch_key_tensor(r, "rope_freqs.weight"),
+                 *longer = arch_key_tensor(r, "rope_factors_long.weight");
     TRY(arch_key_real(r, "rope.freq_base", &base));
     arch_field_real(r, r->config, "rope_theta", base);
     TRY(read_rope_type(r, &type));
@@ -458,9 +459,9 @@ static lath_status read_rope(reading *r)
 /* Biases are not told by keys: they are there or not. */
 static void read_presence(reading *r)
 {
-    arch_field_flag(r, "tie_word_embeddings", !find(r, "output.weight"));
-    if (find(r, "blk.0.attn_q.bias")) arch_field_flag(r, "attention_bias", true);
-    if (find(r, "blk.0.ffn_gate.bias")) arch_field_flag(r, "mlp_bias", true);
+    arch_field_flag(r, "tie_word_embeddings", !arch_key_tensor(r, "output.weight"));
+    if (arch_key_tensor(r, "blk.0.attn_q.bias")) arch_field_flag(r, "attention_bias", true);
+    if (arch_key_tensor(r, "blk.0.ffn_gate.bias")) arch_field_flag(r, "mlp_bias", true);
 }
 
 /* -------------------------------------------------------------------------------------------------------- of architectures */
@@ -468,7 +469,7 @@ static void read_presence(reading *r)
 /* The table of token types says how many there are; where it is missing, BERT's binding says so. */
 static lath_status finish_encoder(reading *r)
 {
-    const tensor *t = find(r, "token_types.weight");
+    const tensor *t = arch_key_tensor(r, "token_types.weight");
     const bool has_positions = strcmp(r->t->name, "bert") == 0;
     arch_field_int(r, r->config, "type_vocab_size", t && t->rank == 2 ? t->dim[0] : has_positions);
     return LATH_OK;
@@ -609,6 +610,7 @@ lath_status arch_gguf_read(weights *w, arena *mem, arch_gguf *out, lath_error *e
     *r.config = root;
     TRY(find_table(&r));
     r.model_type = r.t->model_type;
+    r.stored = r.t->stored;
     arch_field_text(&r, arch_field_put(&r, r.config, "architectures", JSON_ARRAY), NULL, r.t->class_name);
     arch_field_text(&r, r.config, "hidden_act", r.t->activation);
     TRY(read_rows(&r));
@@ -619,7 +621,7 @@ lath_status arch_gguf_read(weights *w, arena *mem, arch_gguf *out, lath_error *e
     if (r.t->finish) TRY(r.t->finish(&r));
     arch_field_text(&r, r.config, "model_type", r.model_type);
     if (r.no_memory) return err_nomem(err, sizeof(json_value));
-    *out = (arch_gguf){.config = r.config, .model_type = r.model_type, .stored = r.t->stored, .table = r.t};
+    *out = (arch_gguf){.config = r.config, .model_type = r.model_type, .stored = r.stored, .table = r.t};
     return read_pooling(&r, &out->pooling);
 }
 

@@ -38,8 +38,7 @@ static arch_gguf_run pieces(int64_t offset, int64_t n_pieces, int64_t size, int6
 /* A head's first half and second half become even and odd rows. */
 static arch_gguf_run pairs(int64_t n, int64_t head)
 {
-    return (arch_gguf_run){
-        .n = n, .n_mid = head / 2, .n_unit = 2, .by_outer = head, .by_mid = 1, .by_unit = head / 2};
+    return (arch_gguf_run){.n = n, .n_mid = head / 2, .n_unit = 2, .by_outer = head, .by_mid = 1, .by_unit = head / 2};
 }
 
 /* Value heads of `size`: the first of each key head, then the second of each, ... */
@@ -78,8 +77,8 @@ static void tile(const arch_dims *d, const char *name, arch_gguf_form *f)
         const char *part;
         bool has_keys, of_heads, in_cols; /* queries and keys before the values; rows of a head, not one; columns */
     } rows[] = {
-        {"attn_qkv", true, true, false},  {"ssm_conv1d", true, true, false}, {"attn_gate", false, true, false},
-        {"ssm_out", false, true, true},   {"ssm_alpha", false, false, false}, {"ssm_beta", false, false, false},
+        {"attn_qkv", true, true, false}, {"ssm_conv1d", true, true, false},  {"attn_gate", false, true, false},
+        {"ssm_out", false, true, true},  {"ssm_alpha", false, false, false}, {"ssm_beta", false, false, false},
         {"ssm_dt", false, false, false},
     };
     if (ends_with(name, ".ssm_a")) add_run(f, tiles(d, 0, 1));

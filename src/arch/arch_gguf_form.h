@@ -30,8 +30,8 @@ typedef struct arch_gguf_form {
 /* The tensors that `t`, a tensor of the model as arch_each_tensor hands it out with its row, its name in files and its expert, becomes in a file with these
  * bits of arch_stored: out[0 .. *n). Their names are of `mem`. */
 lath_status arch_gguf_form_of(const arch_model *m, uint32_t stored, const arch_weight_row *row, const char *name,
-                              const tensor *t, int32_t expert, arena *mem, arch_gguf_form out[ARCH_GGUF_MAX_PARTS], int32_t *n,
-                              lath_error *err);
+                              const tensor *t, int32_t expert, arena *mem, arch_gguf_form out[ARCH_GGUF_MAX_PARTS],
+                              int32_t *n, lath_error *err);
 
 /* Where row (element of a vector) i of the file comes from. */
 int64_t arch_gguf_source_row(const arch_gguf_form *f, int64_t i);

@@ -6,6 +6,8 @@
  */
 #include "arch/arch_gguf_reading.h"
 
+#include <stdio.h>
+
 #include "store/gguf.h"
 
 enum { MAX_LAYERS = 1024, USUAL_INTERVAL = 4, MAX_SECTIONS = 4 };
@@ -90,6 +92,17 @@ static lath_status check_sections(const arch_gguf_reading *r)
     return good ? LATH_OK : arch_key_bad(r, LATH_ERR_FORMAT, key, "want whole numbers, four at most");
 }
 
+/* Some layer that is computed has this tensor. */
+static bool has_tensor(const arch_gguf_reading *r, const char *part)
+{
+    char name[64];
+    for (int64_t i = 0; i < r->n_layers && i < MAX_LAYERS; i++) {
+        snprintf(name, sizeof(name), "blk.%d.%s", (int)i, part);
+        if (arch_key_tensor(r, name)) return true;
+    }
+    return false;
+}
+
 lath_status arch_gguf_finish_qwen35(arch_gguf_reading *r)
 {
     int64_t blocks;
@@ -98,6 +111,8 @@ lath_status arch_gguf_finish_qwen35(arch_gguf_reading *r)
     TRY(read_value_heads(r));
     /* Where config.json says nothing a quarter of a head turns; where these files say nothing all of it does. */
     if (!json_get(r->config, "partial_rotary_factor")) arch_field_real(r, r->config, "partial_rotary_factor", 1);
+    if (!json_get(r->config, "attention_bias") && has_tensor(r, "attn_q.bias"))
+        arch_field_flag(r, "attention_bias", true);
     return check_sections(r);
 }
 
@@ -105,5 +120,7 @@ lath_status arch_gguf_finish_qwen3next(arch_gguf_reading *r)
 {
     arch_field_flag(r, "norm_topk_prob", true); /* files do not say it; readers of such files take it so */
     arch_field_int(r, r->config, "decoder_sparse_step", 1);
-    return arch_gguf_finish_qwen35(r);
+    TRY(arch_gguf_finish_qwen35(r));
+    if (has_tensor(r, "ssm_in.weight")) r->stored &= ~(uint32_t)ARCH_STORED_SPLIT_Z; /* older files, as in the folder */
+    return LATH_OK;
 }

@@ -20,6 +20,7 @@ typedef struct arch_gguf_reading {
     /* What is needed beside the tree. 0: not said. */
     int64_t n_layers, n_heads, d_model, head_dim;
     const char *model_type;
+    uint32_t stored; /* bits of arch_stored: the table's at first */
     lath_error *err;
 } arch_gguf_reading;
 
@@ -27,6 +28,8 @@ typedef struct arch_gguf_reading {
 const gguf_value *arch_key_get(const arch_gguf_reading *r, const char *key);
 /* Fills the error with the key's name and `what` behind it; returns `st`. */
 lath_status arch_key_bad(const arch_gguf_reading *r, lath_status st, const char *key, const char *what);
+/* NULL: the file has no such tensor. */
+const tensor *arch_key_tensor(const arch_gguf_reading *r, const char *name);
 /* Whole numbers from 0 to 2147483647, numbers that are finite; *out stays where the key is absent. */
 lath_status arch_key_size(const arch_gguf_reading *r, const char *key, int64_t *out);
 lath_status arch_key_real(const arch_gguf_reading *r, const char *key, double *out);
