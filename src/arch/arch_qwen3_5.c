@@ -134,11 +134,11 @@ static lath_status parse_hybrid(arch_model *m, const json_value *c, const char *
     TRY(arch_read_flag(m, c, name, "attention_bias", false, DECODER_QKV_BIAS | DECODER_O_BIAS, err));
     TRY(decoder_parse_sizes(m, c, name, keys, "hidden_act", 0, err));
     TRY(json_get_bool(c, "attn_output_gate", name, &gate, err));
-    if (!gate)
-        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: attn_output_gate false is not supported", name);
+    if (!gate) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: attn_output_gate false is not supported", name);
     if (w->fn != KERN_FN_SILU)
-        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: hidden_act \"%s\" is not supported: it is that of the convolutions, too",
-                       name, m->dims.activation);
+        return err_set(err, LATH_ERR_UNSUPPORTED,
+                       "%s: hidden_act \"%s\" is not supported: it is that of the convolutions, too", name,
+                       m->dims.activation);
     w->gated = w->recurs = true;
     w->norm_offset = 1;
     TRY(parse_delta(m, c, name, err));
@@ -203,13 +203,13 @@ static lath_status parse_qwen3_5_moe_outer(arch_model *m, const json_value *c, c
     return parse_outer(m, c, name, parse_qwen3_5_moe, err);
 }
 
-#define DESC(type, parse_function)                                                                                 \
-    {                                                                                                              \
-        .name = (type), .prefixes = decoder_prefixes, .parse = (parse_function), .rows = rows,                     \
-        .n_rows = sizeof(rows) / sizeof(rows[0]), .model_size = sizeof(prenorm_model),                             \
-        .layer_size = sizeof(prenorm_layer), .finish = prenorm_finish, .state_floats = prenorm_state_floats,       \
-        .forward = prenorm_forward, .window = prenorm_window, .layer_has = layer_has, .stale = prenorm_stale,      \
-        .recurrent = prenorm_recurrent                                                                             \
+#define DESC(type, parse_function)                                                                            \
+    {                                                                                                         \
+        .name = (type), .prefixes = decoder_prefixes, .parse = (parse_function), .rows = rows,                \
+        .n_rows = sizeof(rows) / sizeof(rows[0]), .model_size = sizeof(prenorm_model),                        \
+        .layer_size = sizeof(prenorm_layer), .finish = prenorm_finish, .state_floats = prenorm_state_floats,  \
+        .forward = prenorm_forward, .window = prenorm_window, .layer_has = layer_has, .stale = prenorm_stale, \
+        .recurrent = prenorm_recurrent                                                                        \
     }
 extern const arch_desc arch_qwen3_next, arch_qwen3_5, arch_qwen3_5_text, arch_qwen3_5_moe, arch_qwen3_5_moe_text;
 const arch_desc arch_qwen3_next = DESC("qwen3_next", parse_qwen3_next);
