@@ -615,7 +615,7 @@ typedef struct lath_session_plan {
     uint64_t far_bytes;        /* that a token takes once those layers that have a window go on overwriting it */
     int32_t n_windows, window; /* layers with a sliding window; the widest of them */
     int32_t n_kv_heads, head_dim;
-    int32_t tied; /* 1: the output head is the matrix of the embeddings */
+    int32_t tied;             /* 1: the output head is the matrix of the embeddings */
     uint64_t recurrent_bytes; /* states of the layers that recur, whose size is the same at any length */
 } lath_session_plan;
 /* Errors as lath_session_create has them, and LATH_ERR_USAGE when out->struct_size is not one that this library knows. */

@@ -291,7 +291,9 @@ static lath_status bind_experts(const arch_model *m, const arch_source *src, con
     *(weight **)(void *)place_of(m, r, layer) = all;
     for (int32_t e = 0; e < m->dims.n_experts; e++) {
         if (e == 0 || !stacked) TRY(want_tensor(m, src, prefix, r, (place){layer, e}, bad, &t, err));
-        if (t) weight_init(&all[e], t, weights_file_of(src->w, t), (stacked ? e * rows.total : 0) + rows.first, rows.n, cols);
+        if (t)
+            weight_init(&all[e], t, weights_file_of(src->w, t), (stacked ? e * rows.total : 0) + rows.first, rows.n,
+                        cols);
     }
     return LATH_OK;
 }

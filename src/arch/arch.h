@@ -25,11 +25,11 @@ typedef struct arch_dims {
     int32_t n_top_experts; /* of them, those that a token goes through */
     int32_t n_buckets;     /* of a relative position bias */
     int64_t d_model, d_ff, head_dim;
-    int64_t d_expert; /* hidden features of one */
-    int64_t d_shared; /* of the expert that all tokens go through; 0: there is none */
+    int64_t d_expert;                         /* hidden features of one */
+    int64_t d_shared;                         /* of the expert that all tokens go through; 0: there is none */
     int32_t n_k_heads, n_v_heads, conv_width; /* of gated delta nets; 0: none */
     int64_t d_k, d_v;                         /* of one of their heads */
-    int64_t d_embed;  /* of the embedding tables; d_model for most */
+    int64_t d_embed;                          /* of the embedding tables; d_model for most */
     const char *activation;
 } arch_dims;
 
@@ -58,7 +58,7 @@ typedef enum arch_dim {
     ARCH_D_MIXED,    /* q, k, v and z */
     ARCH_D_V,        /* of a head */
     ARCH_V_HEADS,
-    ARCH_V_GATES     /* two for each head */
+    ARCH_V_GATES /* two for each head */
 } arch_dim;
 typedef enum arch_kind { ARCH_MATRIX, ARCH_VECTOR } arch_kind;
 
@@ -87,10 +87,11 @@ typedef struct arch_weight_row {
     bool
         experts; /* one matrix for each expert, into an array that a `weight *` points to: tensors whose number stands at a second "{}", or one tensor
                      of three dimensions in a GGUF file */
-    const char *hf_stacked; /* of experts: the name of a tensor that has those of all, [E, rows, cols]; NULL: there is none */
-    arch_stack stacked;     /* which of its rows */
-    bool taps;   /* a vector of conv_width numbers for each row: [rows, 1, conv_width], or without the 1 */
-    bool head;   /* of the output head: beside the body in the file, and bound by arch_open_lm_head only */
+    const char
+        *hf_stacked; /* of experts: the name of a tensor that has those of all, [E, rows, cols]; NULL: there is none */
+    arch_stack stacked; /* which of its rows */
+    bool taps;          /* a vector of conv_width numbers for each row: [rows, 1, conv_width], or without the 1 */
+    bool head;          /* of the output head: beside the body in the file, and bound by arch_open_lm_head only */
 } arch_weight_row;
 /* Rows of a table: ARCH_MAT(offset, name, rows, cols, .stack = ARCH_QKV_Q, .when = HAS_BIAS) and the like. */
 #define ARCH_MAT(at, name, r, c, ...)                                                            \

@@ -52,7 +52,7 @@ uint32_t decoder_layer_has(const arch_model *m, int32_t layer);
         .name = (type), .prefixes = decoder_prefixes, .parse = (parse_function), .rows = (table), .n_rows = (n), \
         .model_size = sizeof(prenorm_model), .layer_size = sizeof(prenorm_layer), .finish = prenorm_finish,      \
         .state_floats = prenorm_state_floats, .forward = prenorm_forward, .window = prenorm_window,              \
-        .layer_has = decoder_layer_has, .stale = prenorm_stale, .recurrent = prenorm_recurrent                                                   \
+        .layer_has = decoder_layer_has, .stale = prenorm_stale, .recurrent = prenorm_recurrent                   \
     }
 #define DECODER_DESC(type, parse_function) DECODER_DESC_OF(type, parse_function, decoder_rows, DECODER_N_ROWS)
 

@@ -34,7 +34,7 @@ typedef struct prenorm_model {
     float attn_softcap; /* of the scaled scores; 0: none */
     kern_fn fn;
     bool bidirectional;
-    bool gated; /* what attention gives is multiplied by a gate: nn_attention_w.gated */
+    bool gated;     /* what attention gives is multiplied by a gate: nn_attention_w.gated */
     int64_t reach;  /* tokens that a token of a sliding layer sees behind it (and before it, where bidirectional) */
     uint8_t *kinds; /* [n_layers] */
     bool recurs;    /* layers that do not see all are gated delta nets */

@@ -62,7 +62,7 @@ typedef struct ffn_moe {
     size_t stride;      /* bytes from layer to layer */
     kern_fn fn;
     bool normalize;
-    int32_t n_experts, top; /* top <= n_experts */
+    int32_t n_experts, top;              /* top <= n_experts */
     int64_t d_model, d_expert, d_shared; /* d_shared 0: no shared expert */
 } ffn_moe;
 /* Sets `base`; the caller sets the rest. */

@@ -115,7 +115,7 @@ lath_status nn_rope_fill(const fwd *f, const nn_rope *r, float *memory, nn_rope_
  * keys, values and gates are, q.w has queries and gates head by head, and qkv is n_heads * head_dim wider. */
 typedef struct nn_attention_w {
     nn_linear_w q, k, v, o;
-    nn_pieces gated; /* n = 0: no gate */
+    nn_pieces gated;        /* n = 0: no gate */
     op_norm q_norm, k_norm; /* gamma absent: none */
     int32_t n_heads, n_kv_heads;
     int64_t head_dim;
@@ -141,19 +141,20 @@ lath_status nn_attention_gate_init(nn_attention_w *w, arena *mem, lath_error *er
  * normed head by head and multiplied by silu(z).
  * x: [n_tok, d_model] -> out: [n_tok, d_model]. */
 typedef struct nn_delta_w {
-    nn_linear_w qkv, z, b, a;    /* [2 n_k_heads d_k + n_v_heads d_v, d_model], [n_v_heads d_v, d_model], [n_v_heads, d_model] twice */
-    nn_linear_w qkvz, ba;        /* or, in their place: by head of the keys q, k, its v, its z; and its b, its a */
-    nn_linear_w o;               /* [d_model, n_v_heads d_v] */
-    vec conv, a_log, dt;         /* [channels * width], [n_v_heads] twice */
-    op_norm norm;                /* of d_v features */
+    nn_linear_w qkv, z, b,
+        a; /* [2 n_k_heads d_k + n_v_heads d_v, d_model], [n_v_heads d_v, d_model], [n_v_heads, d_model] twice */
+    nn_linear_w qkvz, ba; /* or, in their place: by head of the keys q, k, its v, its z; and its b, its a */
+    nn_linear_w o;        /* [d_model, n_v_heads d_v] */
+    vec conv, a_log, dt;  /* [channels * width], [n_v_heads] twice */
+    op_norm norm;         /* of d_v features */
     int32_t n_k_heads, n_v_heads, width;
     int64_t d_k, d_v;
-    bool tiled;                  /* op_delta */
-    bool decay;                  /* a_log is -exp(A_log) already */
+    bool tiled; /* op_delta */
+    bool decay; /* a_log is -exp(A_log) already */
     /* nn_delta_init makes: */
     nn_pieces in;
     int64_t gate_group;
-    const float *taps, *rate;    /* [width][channels], [n_v_heads] */
+    const float *taps, *rate; /* [width][channels], [n_v_heads] */
     op_norm q_norm, k_norm;
 } nn_delta_w;
 lath_status nn_delta_init(nn_delta_w *w, arena *mem, lath_error *err);
