@@ -55,19 +55,17 @@ static void decays(delta_chunk *c)
 static void coefficients(const delta_chunk *c)
 {
     const kern_delta_args *a = c->a;
-    float minus[KERN_LANES] = {0};
+    float minus[KERN_LANES], one[KERN_LANES];
     memset(c->kk, 0, 2 * sizeof(square));
+    for (int64_t i = 0; i < a->n; i++) minus[i] = -a->beta[i], one[i] = 1.0f;
     c->tiles->product(&(delta_product){.rows = a->n,
                                        .steps = a->d_k,
                                        .w = a->k,
-                                       .w_row = 1,
-                                       .w_step = KERN_LANES,
                                        .x = {a->k, a->q},
                                        .x_stride = KERN_LANES,
                                        .y = {c->kk[0], c->kq[0]},
                                        .y_stride = KERN_LANES,
-                                       .keep = 1.0f});
-    for (int64_t i = 0; i < a->n; i++) minus[i] = -a->beta[i];
+                                       .scale = one});
     for (int64_t j = 0; j < a->n; j++) {
         for (int i = 0; i < KERN_LANES; i++) {
             c->kk[j][i] *= minus[i] * c->decay[j][i];
@@ -125,7 +123,7 @@ static void project(const delta_chunk *c)
             memset(c->strip + i * KERN_DELTA_COLUMNS, 0, KERN_DELTA_COLUMNS * sizeof(float));
             memcpy(c->strip + i * KERN_DELTA_COLUMNS, a->state + i * a->d_v + f, (size_t)(a->d_v - f) * sizeof(float));
         }
-        delta_product p = {.rows = a->n, .steps = a->d_k, .w = a->k, .w_row = 1, .w_step = KERN_LANES, .keep = 1.0f};
+        delta_product p = {.rows = a->n, .steps = a->d_k, .w = a->k};
         p.x[0] = s, p.x[1] = s + KERN_LANES, p.x_stride = whole ? a->d_v : KERN_DELTA_COLUMNS;
         p.y[0] = c->x + f, p.y[1] = c->x + f + KERN_LANES, p.y_stride = c->columns;
         p.scale = minus;
@@ -155,8 +153,6 @@ static void update(const delta_chunk *c)
         c->tiles->product(&(delta_product){.rows = a->d_k,
                                            .steps = a->n,
                                            .w = a->k,
-                                           .w_row = KERN_LANES,
-                                           .w_step = 1,
                                            .x = {c->x + f, c->x + f + KERN_LANES},
                                            .x_stride = c->columns,
                                            .y = {s, s + KERN_LANES},
@@ -191,36 +187,49 @@ static const tile_ahead no_ahead; /* all of it lies in the caches */
 
 TILE_INLINE void finish8(__m256 sum, float keep, const float *scale, float *y)
 {
-    const __m256 more = scale ? _mm256_mul_ps(_mm256_set1_ps(*scale), sum) : sum;
-    _mm256_storeu_ps(y, _mm256_fmadd_ps(_mm256_set1_ps(keep), _mm256_loadu_ps(y), more));
+    const __m256 by = _mm256_set1_ps(scale ? *scale : keep), old = _mm256_loadu_ps(y);
+    _mm256_storeu_ps(y, scale ? _mm256_fmadd_ps(by, sum, old) : _mm256_fmadd_ps(by, old, sum));
 }
 
-TILE_INLINE void product_tile(const int rows, const delta_product *p, int64_t row)
+TILE_INLINE void product_tile(const int rows, const bool tokens_are_rows, const delta_product *p, int64_t row)
 {
-    const float *scale = p->scale ? p->scale + row : NULL, *w = p->w + row * p->w_row;
+    const float *scale = tokens_are_rows ? p->scale + row : NULL;
+    const float *w = p->w + (tokens_are_rows ? row : row * KERN_LANES);
     for (int strip = 0; strip < 2; strip++) {
         float *y = p->y[strip] + row * p->y_stride;
         tile16 t;
         tile16_zero(&t);
-        tile16_fma_by(rows, &t, (const unsigned char *)w, 4 * p->w_row, 4 * p->w_step, p->x[strip], p->x_stride,
-                      p->steps, false, no_ahead);
-#define DO(i)                                                                        \
-    if (rows > i) {                                                                  \
-        finish8(t.a##i, p->keep, scale ? scale + i : NULL, y + i * p->y_stride);     \
-        finish8(t.b##i, p->keep, scale ? scale + i : NULL, y + i * p->y_stride + 8); \
+        if (tokens_are_rows)
+            tile16_fma_by(rows, &t, (const unsigned char *)w, 4, 64, p->x[strip], p->x_stride, p->steps, false,
+                          no_ahead);
+        else
+            tile16_fma_by(rows, &t, (const unsigned char *)w, 64, 4, p->x[strip], p->x_stride, p->steps, false,
+                          no_ahead);
+#define DO(i)                                                                                  \
+    if (rows > i) {                                                                            \
+        finish8(t.a##i, p->keep, tokens_are_rows ? scale + i : NULL, y + i * p->y_stride);     \
+        finish8(t.b##i, p->keep, tokens_are_rows ? scale + i : NULL, y + i * p->y_stride + 8); \
     }
         TILE16_EACH(DO)
 #undef DO
     }
 }
 
-static void product(const delta_product *p)
+TILE_INLINE void product_tiles(const bool tokens_are_rows, const delta_product *p)
 {
     int64_t row = 0;
-    for (; row + 6 <= p->rows; row += 6) product_tile(6, p, row);
-    for (; row + 4 <= p->rows; row += 4) product_tile(4, p, row);
-    for (; row + 2 <= p->rows; row += 2) product_tile(2, p, row);
-    for (; row < p->rows; row++) product_tile(1, p, row);
+    for (; row + 6 <= p->rows; row += 6) product_tile(6, tokens_are_rows, p, row);
+    for (; row + 4 <= p->rows; row += 4) product_tile(4, tokens_are_rows, p, row);
+    for (; row + 2 <= p->rows; row += 2) product_tile(2, tokens_are_rows, p, row);
+    for (; row < p->rows; row++) product_tile(1, tokens_are_rows, p, row);
+}
+
+static void product(const delta_product *p)
+{
+    if (p->scale)
+        product_tiles(true, p);
+    else
+        product_tiles(false, p);
 }
 
 /* Eight chains, of 64 columns. */

@@ -5,18 +5,20 @@
 
 #include "kern/avx2/kern_avx2.h"
 
-/* y[r][c] = keep y[r][c] + scale[r] (sum over s of w[r][s] x[s][c]) for r < rows and two strips of 16 columns, each sum one chain in step order. Element
- * (r, s) of w is at w + r * w_row + s * w_step; rows of x and y are at any alignment. scale NULL: 1. */
+/* A product of a panel w [.][16] with rows x, for r < rows and two strips of 16 columns; each sum is one chain in step order, rows of x and y are at any
+ * alignment:
+ *
+ *     tokens are rows    y[r][c] += scale[r] (sum over s < steps of w[s][r] x[s][c])
+ *     tokens are steps   y[r][c] = keep y[r][c] + sum over s < steps of w[r][s] x[s][c] */
 typedef struct delta_product {
     int64_t rows, steps;
     const float *w;
-    int64_t w_row, w_step;
     const float *x[2]; /* of the strips */
     int64_t x_stride;
     float *y[2];
     int64_t y_stride;
+    const float *scale; /* NULL: tokens are steps */
     float keep;
-    const float *scale;
 } delta_product;
 
 typedef struct delta_tiles {

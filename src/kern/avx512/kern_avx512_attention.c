@@ -12,7 +12,7 @@
     {                                                                                                               \
         tile512 t;                                                                                                  \
         tile_zero(&t);                                                                                              \
-        tile_fma(rows, &t, k, 4, 64, q, NULL, KERN_LANES, head_dim);                                                \
+        tile_fma(rows, 1, &t, k, 4, 64, &q, KERN_LANES, head_dim);                                                  \
         tile_store(rows, &t, vec512_set1(1.0f), weight);                                                            \
     }                                                                                                               \
     static void values_rows##rows(const kern_attention_args *a, const cluster *c, int64_t f, const __m256 *inverse, \
@@ -24,7 +24,7 @@
         for (int32_t j = c->key0, n; j < c->key1; j += n, weight += n * KERN_LANES) {                               \
             n = KERN_LANES - j % KERN_LANES;                                                                        \
             if (n > c->key1 - j) n = c->key1 - j;                                                                   \
-            tile_fma(rows, &t, key_at(a, v, j), 64, 4, weight, NULL, KERN_LANES, n);                                \
+            tile_fma(rows, 1, &t, key_at(a, v, j), 64, 4, &weight, KERN_LANES, n);                                  \
         }                                                                                                           \
         tile_store(rows, &t, vec512_pair(inverse[0], inverse[1]), to);                                              \
     }

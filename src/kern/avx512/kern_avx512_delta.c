@@ -8,36 +8,47 @@
 #include "kern/avx512/kern_avx512.h"
 #include "kern/avx512/kern_avx512_tile.h"
 
-VEC512_INLINE void finish(vec512_f32 sum, vec512_f32 keep, const float *scale, float *y)
+VEC512_INLINE void finish(vec512_f32 sum, float keep, const float *scale, float *y)
 {
-    const vec512_f32 more = scale ? vec512_mul(vec512_set1(*scale), sum) : sum;
-    vec512_store_any(y, vec512_fma(keep, vec512_load_any(y), more));
+    const vec512_f32 by = vec512_set1(scale ? *scale : keep), old = vec512_load_any(y);
+    vec512_store_any(y, scale ? vec512_fma(by, sum, old) : vec512_fma(by, old, sum));
 }
 
-VEC512_INLINE void product_tile(const int rows, const delta_product *p, int64_t row)
+VEC512_INLINE void product_tile(const int rows, const bool tokens_are_rows, const delta_product *p, int64_t row)
 {
-    const float *scale = p->scale ? p->scale + row : NULL, *w = p->w + row * p->w_row;
-    const vec512_f32 keep = vec512_set1(p->keep);
+    const float *scale = tokens_are_rows ? p->scale + row : NULL;
+    const unsigned char *w = (const unsigned char *)(p->w + (tokens_are_rows ? row : row * KERN_LANES));
     float *ya = p->y[0] + row * p->y_stride, *yb = p->y[1] + row * p->y_stride;
     tile512 t;
     tile_zero(&t);
-    tile_fma(rows, &t, (const unsigned char *)w, 4 * p->w_row, 4 * p->w_step, p->x[0], p->x[1], p->x_stride, p->steps);
-#define DO(i)                                                                   \
-    if (rows > i) {                                                             \
-        finish(t.a##i, keep, scale ? scale + (i) : NULL, ya + (i)*p->y_stride); \
-        finish(t.b##i, keep, scale ? scale + (i) : NULL, yb + (i)*p->y_stride); \
+    if (tokens_are_rows)
+        tile_fma(rows, 2, &t, w, 4, 64, p->x, p->x_stride, p->steps);
+    else
+        tile_fma(rows, 2, &t, w, 64, 4, p->x, p->x_stride, p->steps);
+#define DO(i)                                                                                \
+    if (rows > i) {                                                                          \
+        finish(t.a##i, p->keep, tokens_are_rows ? scale + (i) : NULL, ya + (i)*p->y_stride); \
+        finish(t.b##i, p->keep, tokens_are_rows ? scale + (i) : NULL, yb + (i)*p->y_stride); \
     }
     TILE_EACH8(DO)
 #undef DO
 }
 
-static void product(const delta_product *p)
+VEC512_INLINE void product_tiles(const bool tokens_are_rows, const delta_product *p)
 {
     int64_t row = 0;
-    for (; row + 8 <= p->rows; row += 8) product_tile(8, p, row);
-    for (; row + 4 <= p->rows; row += 4) product_tile(4, p, row);
-    for (; row + 2 <= p->rows; row += 2) product_tile(2, p, row);
-    for (; row < p->rows; row++) product_tile(1, p, row);
+    for (; row + 8 <= p->rows; row += 8) product_tile(8, tokens_are_rows, p, row);
+    for (; row + 4 <= p->rows; row += 4) product_tile(4, tokens_are_rows, p, row);
+    for (; row + 2 <= p->rows; row += 2) product_tile(2, tokens_are_rows, p, row);
+    for (; row < p->rows; row++) product_tile(1, tokens_are_rows, p, row);
+}
+
+static void product(const delta_product *p)
+{
+    if (p->scale)
+        product_tiles(true, p);
+    else
+        product_tiles(false, p);
 }
 
 /* Vectors of a row: 8 or 2. */

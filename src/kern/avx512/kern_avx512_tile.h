@@ -12,7 +12,8 @@ typedef struct tile512 {
 } tile512;
 
 #define TILE_EACH8(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
-#define TILE_EACH(DO) TILE_EACH8(DO) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15)
+#define TILE_EACH_MORE(DO) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15)
+#define TILE_EACH(DO) TILE_EACH8(DO) TILE_EACH_MORE(DO)
 
 VEC512_INLINE void tile_zero(tile512 *t)
 {
@@ -33,29 +34,25 @@ VEC512_INLINE void tile_store(const int rows, const tile512 *t, vec512_f32 by, f
 #undef DO
 }
 
-/* t += w x over k steps; element (row, step) of w is at w + row * row_bytes + step * step_bytes, step of x at x + step * x_step, any alignment. xb: NULL, or
- * the second 16 lanes of up to 8 rows. */
-VEC512_INLINE void tile_fma(const int rows, tile512 *t, const unsigned char *w, const int64_t row_bytes,
-                            const int64_t step_bytes, const float *x, const float *xb, const int64_t x_step, int64_t k)
+/* t += w x over k steps; element (row, step) of w is at w + row * row_bytes + step * step_bytes, step of x[v] at x[v] + step * x_step, any alignment. Two
+ * vectors: the second 16 lanes of up to 8 rows. */
+VEC512_INLINE void tile_fma(const int rows, const int vectors, tile512 *t, const unsigned char *w, const int row_bytes,
+                            const int step_bytes, const float *const *x, const int64_t x_step, int64_t k)
 {
-    for (int64_t step = 0; step < k; step++, w += step_bytes, x += x_step) {
-        const vec512_f32 v = vec512_load_any(x);
-        if (!xb) {
-#define DO(i) \
-    if (rows > i) t->a##i = vec512_fma(vec512_broadcast(w + (i)*row_bytes), v, t->a##i);
-            TILE_EACH(DO)
-#undef DO
-            continue;
-        }
-        const vec512_f32 vb = vec512_load_any(xb);
-        xb += x_step;
+    const float *xa = x[0], *xb = vectors == 2 ? x[1] : xa;
+    for (int64_t step = 0; step < k; step++, w += step_bytes, xa += x_step, xb += x_step) {
+        const vec512_f32 va = vec512_load_any(xa), vb = vectors == 2 ? vec512_load_any(xb) : va;
 #define DO(i)                                                     \
     if (rows > i) {                                               \
         const vec512_f32 e = vec512_broadcast(w + (i)*row_bytes); \
-        t->a##i = vec512_fma(e, v, t->a##i);                      \
-        t->b##i = vec512_fma(e, vb, t->b##i);                     \
+        t->a##i = vec512_fma(e, va, t->a##i);                     \
+        if (vectors == 2) t->b##i = vec512_fma(e, vb, t->b##i);   \
     }
         TILE_EACH8(DO)
+#undef DO
+#define DO(i) \
+    if (rows > i) t->a##i = vec512_fma(vec512_broadcast(w + (i)*row_bytes), va, t->a##i);
+        TILE_EACH_MORE(DO)
 #undef DO
     }
 }
