@@ -75,27 +75,41 @@ void kern_avx2_conv(const kern_conv_args *a)
 
 /* ------------------------------------------------------------------------------ one token */
 
-/* Eight features from f on, or the last ones: those of the mask. */
-VEC_INLINE void conv_row8(const kern_conv_row_args *a, int64_t f, __m256i mask)
+/* Eight features, or the last ones: those of the mask. Plain moves where they do: a masked store takes long on some machines. */
+VEC_INLINE __m256 load8(const bool some, __m256i mask, const float *p)
 {
-    const __m256 x = _mm256_maskload_ps(a->x + f, mask);
+    return some ? _mm256_maskload_ps(p, mask) : _mm256_loadu_ps(p);
+}
+
+VEC_INLINE void store8(const bool some, __m256i mask, float *p, __m256 x)
+{
+    if (some)
+        _mm256_maskstore_ps(p, mask, x);
+    else
+        _mm256_storeu_ps(p, x);
+}
+
+VEC_INLINE void conv_row8(const bool some, const kern_conv_row_args *a, int64_t f, __m256i mask)
+{
+    const __m256 x = load8(some, mask, a->x + f);
     const int32_t last = a->width - 1;
     float *kept = a->state + f;
     __m256 sum = _mm256_setzero_ps();
     for (int32_t j = 0; j < last; j++, kept += a->d) {
-        const __m256 tap = _mm256_maskload_ps(kept, mask);
-        sum = _mm256_fmadd_ps(_mm256_maskload_ps(a->w + j * a->d + f, mask), tap, sum);
-        if (j > 0) _mm256_maskstore_ps(kept - a->d, mask, tap);
+        const __m256 tap = load8(some, mask, kept);
+        sum = _mm256_fmadd_ps(load8(some, mask, a->w + j * a->d + f), tap, sum);
+        if (j > 0) store8(some, mask, kept - a->d, tap);
     }
-    _mm256_maskstore_ps(kept - a->d, mask, x);
-    sum = _mm256_fmadd_ps(_mm256_maskload_ps(a->w + last * a->d + f, mask), x, sum);
-    _mm256_maskstore_ps(a->y + f, mask, vec_silu(sum));
+    store8(some, mask, kept - a->d, x);
+    sum = _mm256_fmadd_ps(load8(some, mask, a->w + last * a->d + f), x, sum);
+    store8(some, mask, a->y + f, vec_silu(sum));
 }
 
 void kern_avx2_conv_row(const kern_conv_row_args *a)
 {
-    for (int64_t f = 0; f < a->d; f += 8) {
-        const int32_t n = (int32_t)(a->d - f < 8 ? a->d - f : 8);
-        conv_row8(a, f, _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)));
-    }
+    const int64_t whole = a->d / 8 * 8;
+    const __m256i mask =
+        _mm256_cmpgt_epi32(_mm256_set1_epi32((int32_t)(a->d - whole)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    for (int64_t f = 0; f < whole; f += 8) conv_row8(false, a, f, mask);
+    if (whole < a->d) conv_row8(true, a, whole, mask);
 }

@@ -33,9 +33,9 @@ void kern_avx2_delta_by(const kern_delta_args *a, const delta_tiles *tiles);
 enum { DELTA_MAX_WIDTH = 128 };
 typedef struct delta_passes {
     int64_t width; /* DELTA_MAX_WIDTH or KERN_DELTA_COLUMNS */
-    /* by_k[c] = sum over i of s[i][c] k[i], by_q[c] of s[i][c] q[i]; each one chain, i rising */
-    void (*read)(int64_t d_k, const float *s, int64_t s_stride, const float *k, const float *q, float *by_k,
-                 float *by_q);
+    /* by_k[c] = sum over i of s[i][c] k[i], by_q[c] of s[i][c] q[i]; each one chain, i rising. Columns ahead[i] are asked for meanwhile. */
+    void (*read)(int64_t d_k, const float *s, int64_t s_stride, const float *ahead, const float *k, const float *q,
+                 float *by_k, float *by_q);
     /* s[i][c] = decay s[i][c] + k[i] d[c] */
     void (*write)(int64_t d_k, float *s, int64_t s_stride, float decay, const float *k, const float *d);
 } delta_passes;

@@ -4,8 +4,8 @@
  *
  *     d = beta (v - decay S^T k);  y = decay S^T q + (k . q) d;  S = decay S + k d^T
  *
- * The second pass finds in the caches what the first has read, so S comes from memory once and goes back once. While it works, the memory is asked
- * for what lies behind S: the next head's. */
+ * The second pass finds in the caches what the first has read, so S comes from memory once and goes back once. A strip of columns is in no order that
+ * the machine foresees: each asks for the next one, the last for the first one behind S, the next head's. */
 #include <string.h>
 
 #include "kern/avx2/kern_avx2_delta.h"
@@ -34,7 +34,8 @@ static void columns_of(const kern_delta_row_args *a, const delta_passes *passes,
         memset(s + i * stride, 0, (size_t)stride * sizeof(float));
         memcpy(s + i * stride, a->state + i * a->d_v + f, (size_t)used * sizeof(float));
     }
-    passes->read(a->d_k, s, stride, a->k, a->q, by_k, by_q);
+    const float *ahead = a->state + (f + passes->width < a->d_v ? f + passes->width : a->d_k * a->d_v);
+    passes->read(a->d_k, s, stride, ahead, a->k, a->q, by_k, by_q);
     for (int64_t c = 0; c < used; c++) {
         d[c] = a->beta * (a->v[f + c] - decay * by_k[c]);
         a->y[f + c] = decay * by_q[c] + kq * d[c];
@@ -59,13 +60,14 @@ void kern_avx2_delta_row_by(const kern_delta_row_args *a, const delta_passes *pa
 
 #define STRIP_EACH(DO) DO(0) DO(1) DO(2) DO(3)
 
-static void read_strip(int64_t d_k, const float *s, int64_t s_stride, const float *k, const float *q, float *by_k,
-                       float *by_q)
+static void read_strip(int64_t d_k, const float *s, int64_t s_stride, const float *ahead, const float *k,
+                       const float *q, float *by_k, float *by_q)
 {
 #define DO(i) __m256 k##i = _mm256_setzero_ps(), q##i = k##i;
     STRIP_EACH(DO)
 #undef DO
-    for (int64_t row = 0; row < d_k; row++, s += s_stride) {
+    for (int64_t row = 0; row < d_k; row++, s += s_stride, ahead += s_stride) {
+        _mm_prefetch((const char *)ahead, _MM_HINT_T1), _mm_prefetch((const char *)(ahead + 16), _MM_HINT_T1);
         const __m256 ek = _mm256_broadcast_ss(k + row), eq = _mm256_broadcast_ss(q + row);
 #define DO(i)                                          \
     {                                                  \

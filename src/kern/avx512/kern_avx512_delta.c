@@ -81,13 +81,14 @@ void KERN_AVX512(delta)(const kern_delta_args *a) { kern_avx2_delta_by(a, &(delt
 
 /* ------------------------------------------------------------------------------ one token, 128 columns */
 
-static void read_wide(int64_t d_k, const float *s, int64_t s_stride, const float *k, const float *q, float *by_k,
-                      float *by_q)
+static void read_wide(int64_t d_k, const float *s, int64_t s_stride, const float *ahead, const float *k, const float *q,
+                      float *by_k, float *by_q)
 {
+    (void)ahead; /* lies behind s: the machine is there by itself */
 #define DO(i) vec512_f32 k##i = vec512_set1(0.0f), q##i = k##i;
     TILE_EACH8(DO)
 #undef DO
-    for (int64_t row = 0; row < d_k; row++, s += s_stride) {
+    for (int64_t row = 0; row < d_k; row++, s += s_stride, ahead += s_stride) {
         const vec512_f32 ek = vec512_set1(k[row]), eq = vec512_set1(q[row]);
 #define DO(i)                                                     \
     {                                                             \
