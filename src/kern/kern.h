@@ -225,6 +225,7 @@ static inline size_t kern_delta_scratch(int64_t d_k, int64_t d_v)
 
 /* Causal convolution over time of each feature by itself, and SiLU: y[f][t] = silu(sum over j of w[j][f] x[f][t - (width - 1) + j]), j rising, of one
  * panel of 16 tokens. */
+enum { KERN_CONV_WIDTH = 16 }; /* the widest */
 typedef struct kern_conv_args {
     int64_t d;
     int32_t width;  /* 2 to 16 */
