@@ -9,7 +9,9 @@ import dataclasses
 
 from decoder_cases import VOCAB, Case, decoder, drop, rope
 
-SURE = 2e-4  # a prompt is drawn again when float32 is further from float64: the norm behind the delta rule blows up what is nearly 0
+# A prompt is drawn again when float32 is further from float64 (the norm behind the delta rule blows up what is nearly 0), or a
+# token behind it is undecided.
+SURE = 7e-5
 PLAIN = 95  # ids from here on may stand for images
 LINEAR, FULL = "linear_attention", "full_attention"
 
@@ -24,6 +26,7 @@ LAYER_ROWS = (0, 1, 2, 3, 4, 16, 31, 32, 62, 63, 64)
 class Hybrid(Case):
     """One model directory with delta nets."""
 
+    head: float = 0.3
     decay: tuple = (1.5, -1.5)  # spread and middle of A_log
     time: tuple = (1.5, 0.0)  # and of dt_bias
     fused: bool = False  # experts in one tensor, as transformers 5 and Qwen3.5-MoE's files have them
@@ -118,7 +121,7 @@ HYBRIDS = [
     Hybrid("qwen3_next", following(hidden_size=28, decoder_sparse_step=2, num_hidden_layers=8, mlp_only_layers=[3],
                                    intermediate_size=17, linear_value_head_dim=8, linear_key_head_dim=10,
                                    linear_num_value_heads=4, head_dim=16, num_key_value_heads=1, num_attention_heads=2),
-           dtype="bfloat16", mtp=True,
+           dtype="bfloat16", mtp=True, state=True,
            probes=({"norm_topk_prob": False}, {"partial_rotary_factor": 0.5}, {"rope_theta": 1000.0}),
            same=({"layer_types": ([LINEAR] * 3 + [FULL]) * 2}, rope(100.0, partial_rotary_factor=0.25),
                  rope(100.0) | {"partial_rotary_factor": 0.25}, {"partial_rotary_factor": None}),

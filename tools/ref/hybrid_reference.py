@@ -20,6 +20,7 @@ from hybrid_cases import LAYER_ROWS, ROWS
 RULES = [
     (r"linear_attn\.norm\.weight$", 0.2, 1.0),
     (r"norm\w*\.weight$", 0.3, 0.0),
+    (r"embed_tokens", 0.25, 0.0),
     (r"conv1d\.weight$", 0.5, 0.0),
     (r"in_proj_(z|qkv|qkvz)\.weight$", 0.25, 0.0),
     (r"in_proj_(a|b|ba)\.weight$", 0.2, 0.0),
