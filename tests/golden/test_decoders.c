@@ -55,7 +55,8 @@ static opened open_case(const char *path, int32_t threads, lath_isa isa)
     assert_int_equal(o.model->kind, MODEL_GENERATOR);
     assert_ok(o.model->lm_head_error.status, o.model->lm_head_error);
     o.want = decoder_case_expected(path);
-    for (o.n_prompts = 0; find_of(o.want, o.n_prompts, "ids"); o.n_prompts++) {}
+    for (o.n_prompts = 0; find_of(o.want, o.n_prompts, "ids"); o.n_prompts++) {
+    }
     assert_in_range(o.n_prompts, TRACED + 1, MOST_PROMPTS);
     return o;
 }
