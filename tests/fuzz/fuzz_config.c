@@ -193,6 +193,10 @@ static void fuzz_config(const uint8_t *data, size_t size)
                     "widths");
             require(x->n_experts == 0 || (x->n_experts <= 1 << 12 && x->d_expert >= 1 && x->d_expert <= 1 << 18),
                     "experts");
+            require(x->n_k_heads == 0 || (x->n_k_heads >= 1 && x->n_v_heads >= 1 && x->n_v_heads % x->n_k_heads == 0 &&
+                                          x->d_k >= 1 && x->d_k <= 1 << 12 && x->d_v >= 1 && x->d_v <= 1 << 12 &&
+                                          x->conv_width >= 2 && x->conv_width <= KERN_CONV_WIDTH),
+                    "delta nets");
             require(isfinite(m.lm_head.scale) && m.lm_head.scale >= 0 && isfinite(m.lm_head.softcap) &&
                         m.lm_head.softcap >= 0,
                     "an output head");

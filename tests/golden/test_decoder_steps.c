@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_decoder_steps.c [--gguf] [CASE]: sessions of every case of decoder_case.h. Greedy tokens are those of the reference until it is undecided itself (two
- * logits closer than 1e-3); a prompt at once and token by token give the same logits; 1, 2 and 3 threads give the same bits.
+ * logits closer than 1e-3); a prompt at once and token by token give the same logits and the same states of layers that recur; 1, 2 and 3 threads give the same
+ * bits.
  */
 #include <math.h>
 
@@ -12,7 +13,7 @@
 #include "support/test.h"
 
 enum { GREEDY_PROMPT = 1, LONG_PROMPT = 2, STEPS = 32 };
-static const double UNDECIDED = 1e-3, STEP_ABS = 1e-4;
+static const double UNDECIDED = 1e-3, STEP_ABS = 1e-4, STATE_REL = 1e-4;
 
 typedef struct opened {
     lath_runtime *rt;
@@ -194,6 +195,57 @@ static void test_steps(void **state)
     decoder_case_each(steps_of);
 }
 
+/* ---------------------------------------------------------------------------------------------------------------- states */
+
+/* What a layer that recurs holds, [width - 1][channels] and then [heads][d_k][d_v], is within STATE_REL of the reference's. */
+static void check_state(const opened *o, const char *name, int32_t layer, const char *how)
+{
+    static const char *const parts[] = {"conv", "state"};
+    const float *have = o->session->recurrent[layer];
+    for (size_t p = 0; p < 2; p++) {
+        char key[48];
+        double largest = 0;
+        snprintf(key, sizeof(key), "p%d.layer.%d.%s", GREEDY_PROMPT, layer, parts[p]);
+        const tensor *t = want_of(o, key);
+        for (int64_t i = 0; i < t->count; i++) largest = fmax(largest, fabs((double)((const float *)t->data)[i]));
+        const double d = golden_max_abs(have, t->data, (size_t)t->count) / largest;
+        if (!(d <= STATE_REL)) fail_msg("%s, %s: %s: %g of its largest value", name, how, key, d);
+        have += t->count;
+    }
+}
+
+static int states_seen;
+
+/* Of those cases that have them: behind the prompt at once, and token by token. */
+static void states_of(const char *path, const char *name)
+{
+    static const lath_isa isas[] = {LATH_ISA_AUTO, LATH_ISA_REF};
+    lath_error err;
+    for (int way = 0; way < 4; way++) {
+        opened o = open_case(path, 2, isas[way / 2]);
+        const tensor *ids = prompt_ids(&o, GREEDY_PROMPT);
+        const size_t n = (size_t)ids->count, take = way % 2 ? 1 : n;
+        for (size_t at = 0; at < n; at += take)
+            assert_ok(lath_session_append(o.session, (const int32_t *)ids->data + at, take, &err), err);
+        for (int32_t i = 0; i < o.model->arch.dims.n_layers; i++) {
+            char key[48];
+            snprintf(key, sizeof(key), "p%d.layer.%d.state", GREEDY_PROMPT, i);
+            if (!safetensors_find(o.want, key)) continue;
+            check_state(&o, name, i, way % 2 ? "by steps" : "at once");
+            states_seen++;
+        }
+        close_case(o);
+    }
+}
+
+static void test_states(void **state)
+{
+    (void)state;
+    states_seen = 0;
+    decoder_case_each(states_of);
+    if (decoder_case_all()) assert_true(states_seen > 0);
+}
+
 /* ----------------------------------------------------------------------------------------------------- cuts and ways back */
 
 /* The logits of the last of n tokens of the long prompt as a new session has them. */
@@ -244,6 +296,6 @@ int main(int argc, char **argv)
 {
     decoder_case_args(argc, argv);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_greedy), cmocka_unit_test(test_steps),
-                                       cmocka_unit_test(test_cuts)};
+                                       cmocka_unit_test(test_states), cmocka_unit_test(test_cuts)};
     return TEST_RUN(tests);
 }
