@@ -94,6 +94,13 @@ DENSE = outer("qwen3_5", "Qwen3_5", drop(text(
     linear_value_head_dim=6, partial_rotary_factor=0.25) | {"rope_parameters": {
         "mrope_interleaved": True, "mrope_section": [1, 1, 0], "rope_theta": 1000.0, "rope_type": "default",
         "partial_rotary_factor": 0.25}}, "layer_types"))
+# As the smallest of the published models, in small: tied, as many key heads as value heads, both ways to say which layers are which.
+TIED = outer("qwen3_5", "Qwen3_5", text(
+    hidden_size=24, head_dim=16, num_attention_heads=4, num_key_value_heads=1, num_hidden_layers=4, intermediate_size=19,
+    full_attention_interval=4, layer_types=[LINEAR] * 3 + [FULL], linear_num_value_heads=2, linear_key_head_dim=8,
+    linear_value_head_dim=8, tie_word_embeddings=True, rope_parameters={
+        "mrope_interleaved": True, "mrope_section": [1, 1, 0], "rope_theta": 10000000, "rope_type": "default",
+        "partial_rotary_factor": 0.25}), tie_word_embeddings=True)
 EXPERTS = outer("qwen3_5_moe", "Qwen3_5Moe", moe(
     hidden_size=28, head_dim=12, num_attention_heads=2, num_key_value_heads=1, num_hidden_layers=3,
     layer_types=[LINEAR, FULL, LINEAR], linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=6,
@@ -113,6 +120,10 @@ HYBRIDS = [
            same=(inside(DENSE, layer_types=[LINEAR, FULL] * 2),
                  inside(DENSE, rope_parameters={"rope_theta": 1000.0, "rope_type": "default"})),
            notes=("In the form of the published models, with what sees images and the layer that guesses a second token.",)),
+    Hybrid("qwen3_5_tied_with_images", TIED, dtype="bfloat16", mtp=True, sure=1.5e-5,
+           probes=(inside(TIED, rms_norm_eps=1e-4),),
+           same=(inside(TIED, layer_types=None), inside(TIED, full_attention_interval=7)),
+           notes=("In the form of the smallest published model.",)),
     Hybrid("qwen3_5_moe_text", moe(num_hidden_layers=3, layer_types=[LINEAR, FULL, LINEAR], hidden_size=28), dtype="bfloat16",
            fused=True, probes=({"num_experts_per_tok": 2}, {"num_experts_per_tok": 4}),
            notes=("Experts are one tensor a layer.",)),
