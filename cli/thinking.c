@@ -22,20 +22,23 @@ lath_status thinking_set(thinking *t, bool on, lath_error *err)
 {
     if (on && !t->how) return err_set(err, LATH_ERR_UNSUPPORTED, "thinking: this model is not known to think");
     t->think = on ? LATH_THINK_ON : LATH_THINK_OFF;
-    if (!on || t->budget == 0) t->budget = on ? -1 : 0;
+    t->budget = on ? t->most : 0;
     return LATH_OK;
 }
 
 lath_status thinking_read(thinking *t, const options *o, const lath_chat *chat, lath_error *err)
 {
-    *t = (thinking){.how = lath_chat_reasoning(chat), .budget = -1, .quiet = o->quiet};
+    *t = (thinking){.how = lath_chat_reasoning(chat), .most = -1, .quiet = o->quiet};
+    const bool none = o->reasoning_budget.given && o->reasoning_budget.whole == 0;
     t->hide = o->hide_reasoning || o->quiet;
     t->dim = wants_colour();
-    if (o->reasoning_budget.given) t->budget = (int32_t)o->reasoning_budget.whole;
-    if (o->think && (o->no_think || t->budget == 0))
-        return err_set(err, LATH_ERR_USAGE, "--think: not together with %s", o->no_think ? "--no-think" : "--reasoning-budget 0");
+    if (o->reasoning_budget.given && !none) t->most = (int32_t)o->reasoning_budget.whole;
+    t->budget = t->most;
+    if (o->think && (o->no_think || none))
+        return err_set(err, LATH_ERR_USAGE, "--think: not together with %s",
+                       o->no_think ? "--no-think" : "--reasoning-budget 0");
     if (o->think) return thinking_set(t, true, err);
-    if (o->no_think || t->budget == 0) TRY(thinking_set(t, false, err));
+    if (o->no_think || none) TRY(thinking_set(t, false, err));
     if ((o->no_think || o->reasoning_budget.given) && !t->how && !o->quiet)
         fprintf(stderr, "lath: %s: this model is not known to think: nothing is changed\n",
                 o->no_think ? "--no-think" : "--reasoning-budget");

@@ -11,11 +11,11 @@
 typedef struct thinking {
     const lath_reasoning *how; /* of the model; NULL: it is not known to think */
     lath_think think;
-    int32_t budget;   /* as in lath_generate_options */
-    bool hide, quiet; /* is not shown; nothing is said */
-    bool dim;         /* standard error is a terminal that has colours */
-    bool begun;       /* some is shown and not ended */
-    char last;        /* the byte that was shown last */
+    int32_t most, budget; /* of --reasoning-budget, -1: none; the same as long as it is to think, else 0 */
+    bool hide, quiet;     /* is not shown; nothing is said */
+    bool dim;             /* standard error is a terminal that has colours */
+    bool begun;           /* some is shown and not ended */
+    char last;            /* the byte that was shown last */
 } thinking;
 
 /* Of the options. Says so where they change nothing. LATH_ERR_USAGE: they contradict each other. */

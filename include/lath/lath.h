@@ -663,8 +663,9 @@ LATH_API lath_status lath_session_get_stats(const lath_session *s, lath_session_
  * block that never ends is all reasoning; markers further on in the answer are text of it. lath_chat_reasoning knows those of a model. */
 typedef struct lath_reasoning {
     lath_text begin, end; /* "<think>", "</think>"; both empty: they are not known, nothing is told apart */
-    lath_text close;      /* how a block is ended that is to end now: the end marker with the white space that the template has around it; empty: the marker */
-    int32_t has_switch;   /* 1: the template can be told whether to think (lath_chat_input.think). lath_generate does not read it */
+    /* How a block is ended that is to end now: the end marker with the white space that the template has around it; empty: the marker alone. */
+    lath_text close;
+    int32_t has_switch; /* 1: the template can be told whether to think (lath_chat_input.think) */
 } lath_reasoning;
 
 typedef enum lath_finish {
@@ -691,7 +692,7 @@ typedef struct lath_generate_options {
      * model may still begin, is free text, only that no token ends the text in it; the white space of `close` follows it, then the grammar holds. */
     const lath_reasoning *reasoning;
     int32_t reasoning_open;   /* 1: the prompt ends inside the block (lath_chat_prompt.reasoning_open) */
-    int32_t reasoning_budget; /* -1: none; N: behind N tokens of the block `close` comes, as tokens of the text; 0: it ends where it begins */
+    int32_t reasoning_budget; /* N: behind N tokens of the block `close` comes, as tokens of the text; -1: none */
 } lath_generate_options;
 #define LATH_GENERATE_OPTIONS_INIT                                                            \
     {                                                                                         \
@@ -706,7 +707,7 @@ typedef struct lath_generated {
     double logprob;                /* of the token, when n_logprobs > 0 */
     const lath_token_logprob *top; /* [n_top] */
     size_t n_top;
-    const char *reasoning; /* [reasoning_len] what is thought, where opts->reasoning says how to tell; as text in whole characters */
+    const char *reasoning; /* what is thought (opts->reasoning), in whole characters; may be empty */
     size_t reasoning_len;
 } lath_generated;
 /* A result other than 0 ends the generation with LATH_ERR_INTERRUPTED. */
@@ -757,18 +758,22 @@ LATH_API const char *lath_chat_template(const lath_chat *chat);
 /* The special token that the template writes behind an answer, which ends the model's turn; -1: none. For lath_generate_options.end_ids. */
 LATH_API int32_t lath_chat_end_id(const lath_chat *chat);
 /* How the model shows that it thinks, borrowed, for lath_generate_options.reasoning; NULL: it is not known to think. It is known by a switch of its
- * template, or by markers that are common ("<think>", "[THINK]", "<|START_THINKING|>", ...) when the template writes their end or each is a token of its own; the white space around them, and
- * whether there is a switch, is found by rendering conversations. */
+ * template, or by markers that are common ("<think>", "[THINK]", "<|START_THINKING|>", ...) when the template writes their end or each is a token of its
+ * own. The white space around them, and whether there is a switch, is found by rendering conversations. */
 LATH_API const lath_reasoning *lath_chat_reasoning(const lath_chat *chat);
 
 /* What a template is told about thinking, through the variable that it reads for it (enable_thinking, thinking, thinking_mode). Where it has none, OFF changes
  * nothing (reasoning_budget 0 of lath_generate ends a block where it begins), and ON is LATH_ERR_UNSUPPORTED unless the model thinks anyway. */
-typedef enum lath_think { LATH_THINK_AUTO = 0 /* as the template does it */, LATH_THINK_ON = 1, LATH_THINK_OFF = 2 } lath_think;
+typedef enum lath_think {
+    LATH_THINK_AUTO = 0, /* as the template does it */
+    LATH_THINK_ON = 1,
+    LATH_THINK_OFF = 2
+} lath_think;
 
 typedef struct lath_message {
     const char *role; /* "system", "user", "assistant", ... */
     lath_text content;
-    lath_text reasoning; /* what the model thought before it, where that is told apart: the template decides what becomes of it. Empty: none */
+    lath_text reasoning; /* what the model thought before it: the template decides what becomes of it. Empty: none */
 } lath_message;
 
 typedef struct lath_chat_input {
@@ -797,8 +802,9 @@ typedef struct lath_chat_prompt {
     size_t len;
     const int32_t *ids; /* [n] */
     size_t n;
-    int32_t reasoning_open; /* 1: it ends behind a begin marker that the template wrote, or in a block that the last message, going on, began */
-    void *memory;           /* the library's */
+    /* 1: it ends behind a begin marker that the template wrote, or in a block that the last message, which goes on, began. */
+    int32_t reasoning_open;
+    void *memory; /* the library's */
     const lath_tokenizer *tokenizer;
 } lath_chat_prompt;
 

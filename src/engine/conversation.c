@@ -117,8 +117,7 @@ lath_status conversation_render(const lath_chat *c, const conversation *v, rende
     for (const json_value *m = n_more ? v->more->u.items.first : NULL; m; m = m->next)
         vars[in.n_vars++] = (chat_var){m->key, m, CHAT_CONTENT};
     if (v->by && v->think != LATH_THINK_AUTO)
-        vars[in.n_vars++] =
-            (chat_var){v->by->name, v->think == LATH_THINK_ON ? &v->by->on : &v->by->off, CHAT_TRUSTED};
+        vars[in.n_vars++] = (chat_var){v->by->name, v->think == LATH_THINK_ON ? &v->by->on : &v->by->off, CHAT_TRUSTED};
     return chat_render(has_tools && c->tools ? c->tools : c->plain, &in, &r->out, err);
 }
 

@@ -22,7 +22,7 @@ struct lath_chat {
     chat_var specials[CHAT_SPECIALS]; /* bos_token and so on, those that there are */
     size_t n_specials;
     int32_t end_id;
-    lath_reasoning reasoning; /* begin.len 0: none */
+    lath_reasoning reasoning;         /* begin.len 0: none */
     const struct think_switch *think; /* NULL: none */
 };
 

@@ -37,7 +37,8 @@ static lath_status from_pairs(rendering *r, const lath_chat_input *in, json_valu
         for (size_t k = 0; k < 3; k++) {
             const size_t bad = parts[k].len ? utf8_first_invalid(parts[k].data, parts[k].len) : 0;
             if (bad != parts[k].len)
-                return err_item(err, LATH_ERR_INPUT, (int64_t)i, "message %zu: not valid UTF-8 at byte %zu", i, bad + 1);
+                return err_item(err, LATH_ERR_INPUT, (int64_t)i, "message %zu: not valid UTF-8 at byte %zu", i,
+                                bad + 1);
         }
         TRY(conversation_add(&r->mem, *out, m->role, content.data, content.len, err));
         if (m->reasoning.len) TRY(conversation_add_reasoning(&r->mem, *out, m->reasoning, err));

@@ -14,18 +14,22 @@ typedef struct marker_pair {
 
 /* As the models write them. Of two that a template has the first counts. */
 static const marker_pair markers[] = {
-    {"<think>", "</think>"},                            /* DeepSeek-R1, Qwen3, Qwen3.5, QwQ, SmolLM3, GLM-4.6, Nemotron, MiniMax-M2, ... */
-    {"<seed:think>", "</seed:think>"},                  /* Seed-OSS */
-    {"<mm:think>", "</mm:think>"},                      /* MiniMax-M3 */
-    {"[THINK]", "[/THINK]"},                            /* Magistral, Ministral 3 */
-    {"<|START_THINKING|>", "<|END_THINKING|>"},         /* Command A, Command R7B */
-    {"<|channel>thought\n", "<channel|>"},              /* Gemma 4 */
-    {"<|inner_prefix|>", "<|inner_suffix|>"},           /* Apertus */
+    {"<think>", "</think>"}, /* DeepSeek-R1, Qwen3, Qwen3.5, QwQ, SmolLM3, GLM-4.6, Nemotron, MiniMax-M2, ... */
+    {"<seed:think>", "</seed:think>"},          /* Seed-OSS */
+    {"<mm:think>", "</mm:think>"},              /* MiniMax-M3 */
+    {"[THINK]", "[/THINK]"},                    /* Magistral, Ministral 3 */
+    {"<|START_THINKING|>", "<|END_THINKING|>"}, /* Command A, Command R7B */
+    {"<|channel>thought\n", "<channel|>"},      /* Gemma 4 */
+    {"<|inner_prefix|>", "<|inner_suffix|>"},   /* Apertus */
 };
 enum { N_MARKERS = sizeof(markers) / sizeof(markers[0]) };
 
-#define TRUE_FALSE {.kind = JSON_BOOL, .u.boolean = true}, {.kind = JSON_BOOL, .u.boolean = false}
-#define WORD(s) {.kind = JSON_STRING, .u.string = {.data = s, .len = sizeof(s) - 1}}
+#define TRUE_FALSE \
+    {.kind = JSON_BOOL, .u.boolean = true}, { .kind = JSON_BOOL, .u.boolean = false }
+#define WORD(s)                                                             \
+    {                                                                       \
+        .kind = JSON_STRING, .u.string = {.data = s, .len = sizeof(s) - 1 } \
+    }
 static const think_switch switches[] = {
     {"enable_thinking", TRUE_FALSE},
     {"thinking", TRUE_FALSE},
@@ -188,8 +192,9 @@ bool conversation_is_open(const lath_chat *c, const chat_output *o, bool goes_on
     const char *s = o->text.data;
     const size_t at = find_last(s, o->text.len, begin);
     if (at == o->text.len) return false;
-    if (goes_on) return at >= (o->n_content ? o->content[o->n_content - 1].begin : 0) &&
-                        find_last(s + at, o->text.len - at, end) == o->text.len - at;
+    if (goes_on)
+        return at >= (o->n_content ? o->content[o->n_content - 1].begin : 0) &&
+               find_last(s + at, o->text.len - at, end) == o->text.len - at;
     return at >= content_end(o) && is_blank(s + at + begin.len, o->text.len - at - begin.len);
 }
 

@@ -18,12 +18,7 @@
 #include "lath/lath.h"
 #include "tok/tok.h"
 
-typedef enum reasoning_state {
-    REASONING_BEFORE,
-    REASONING_INSIDE,
-    REASONING_BEHIND,
-    REASONING_ANSWER
-} reasoning_state;
+typedef enum reasoning_state { REASONING_BEFORE, REASONING_INSIDE, REASONING_BEHIND, REASONING_ANSWER } reasoning_state;
 
 typedef struct reasoning_ids {
     const int32_t *ids; /* [n] */
@@ -34,14 +29,14 @@ typedef struct reasoning {
     const tok *tok;
     arena mem;
     lath_text begin_text, end_text;
-    reasoning_ids begin, end;   /* the markers */
-    reasoning_ids close, gap;   /* what ends a block that is cut short; its white space behind the end marker */
-    reasoning_ids forced;       /* tokens that come next, whatever the model says */
-    int32_t budget;             /* tokens inside, at most; -1: any number */
-    size_t count;               /* tokens that came inside, those of the end marker included */
+    reasoning_ids begin, end; /* the markers */
+    reasoning_ids close, gap; /* what ends a block that is cut short; its white space behind the end marker */
+    reasoning_ids forced;     /* tokens that come next, whatever the model says */
+    int32_t budget;           /* tokens inside, at most; -1: any number */
+    size_t count;             /* tokens that came inside, those of the end marker included */
     reasoning_state state;
-    buf held;                   /* BEFORE: blanks and the first bytes of the begin marker; INSIDE: the same of the end marker */
-    bool given;                 /* something that was thought has been given out */
+    buf held;   /* BEFORE: blanks and the first bytes of the begin marker; INSIDE: the same of the end marker */
+    bool given; /* something that was thought has been given out */
 } reasoning;
 
 enum { REASONING_MARKER_BYTES_MOST = 256, REASONING_BUDGET_NONE = -1 };

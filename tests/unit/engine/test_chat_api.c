@@ -158,7 +158,8 @@ static void test_continued(void **state)
 
 static void test_refusals(void **state)
 {
-    const lath_message bad[] = {{"user", {"fine", 4}, {0}}, {"user", {"a\xFF", 2}, {0}}}, none[] = {{NULL, {"x", 1}, {0}}};
+    const lath_message bad[] = {{"user", {"fine", 4}, {0}}, {"user", {"a\xFF", 2}, {0}}},
+                       none[] = {{NULL, {"x", 1}, {0}}};
     lath_chat_input in = LATH_CHAT_INPUT_INIT;
     lath_chat_prompt p = {0};
     (void)state;
