@@ -5,7 +5,6 @@
  */
 #include <string.h>
 
-#include "chat/chat_text.h"
 #include "engine/conversation.h"
 
 typedef struct marker_pair {

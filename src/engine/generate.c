@@ -62,6 +62,15 @@ static lath_status open_stop(generation *g, lath_error *err)
     return st;
 }
 
+/* A tokenizer may know tokens that the model has no rows for. */
+static bool has_rows(const generation *g, reasoning_ids x)
+{
+    for (size_t i = 0; i < x.n; i++) {
+        if (x.ids[i] >= g->s->model->arch.dims.vocab_size) return false;
+    }
+    return true;
+}
+
 static lath_status open_reasoning(generation *g, lath_error *err)
 {
     const lath_model *m = g->s->model;
@@ -69,6 +78,8 @@ static lath_status open_reasoning(generation *g, lath_error *err)
     if (!g->o->reasoning || (!g->o->reasoning->begin.len && !g->o->reasoning->end.len)) return LATH_OK;
     TRY(reasoning_init(&g->think, alloc, m->tokenizer.tok, g->o->reasoning, g->o->reasoning_open != 0,
                        g->o->reasoning_budget, err));
+    if ((g->matcher || g->o->reasoning_budget >= 0) && !(has_rows(g, g->think.begin) && has_rows(g, g->think.close)))
+        return err_set(err, LATH_ERR_UNSUPPORTED, "reasoning: the model has no rows for the tokens of its markers");
     reasoning_steer(&g->think, false, false);
     if (!g->matcher) return LATH_OK;
     g->n_words = ((size_t)m->arch.dims.vocab_size + 31) / 32;

@@ -107,6 +107,17 @@ feed 'q\nr\n' chat -m "$M" --chat-template "$T/strict.jinja" -n 20 --reasoning-b
 feed '/think maybe\n' chat -m "$M"; fails_with 2 'want on or off'
 feed '/think on\n' chat -m "$TESTS/golden/decoder/gemma3_pattern_linear" --chat-template "$TESTS/../examples/gemma.jinja"; fails_with 4 'not known to think'
 
+# what ends a text: the union of what the files say, the inner configuration of a model that sees images included
+E=$T/ends
+cp -r "$TESTS/golden/decoder/gemma3_with_images" "$E"
+chmod -R u+w "$E"
+ends() { "$LATH" info -m "$E" --json | sed -n 's/.*"end_ids":\[\([0-9,]*\)\].*/\1/p'; }
+before=$(ends)
+printf '{"eos_token_id":[41,42]}' >"$E/generation_config.json"
+sed 's/"text_config": *{/&"eos_token_id":[42,43],/' "$E/config.json" >"$T/config" && cp "$T/config" "$E/config.json"
+check "all of them: $(ends)" [ "$(ends | tr , '\n' | grep -c -x -e 41 -e 42 -e 43)" -eq 3 ]
+check "none was there before: $before" [ "$(echo "$before" | tr , '\n' | grep -c -x -e 41 -e 42 -e 43)" -eq 0 ]
+
 # refusals
 for o in --think --no-think '--reasoning-budget 3' --hide-reasoning; do
     run generate -m "$M" $o q; fails_with 2 'goes with --chat'
