@@ -124,6 +124,7 @@ static void test_unknown(void **state)
     assert_non_null(strstr(err.msg, "no switch for thinking"));
     in.think = 3;
     assert_int_equal(lath_chat_render(chat, &in, &p, &err), LATH_ERR_USAGE);
+    lath_chat_prompt_release(&p);
     lath_chat_destroy(chat);
     /* a switch without markers */
     chat = open_with(other, "{{ messages[0].content }}{{ thinking }}");
