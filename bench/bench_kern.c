@@ -366,6 +366,8 @@ static void bench_conv(const kern_table *t, int slices)
     free(w), free(x), free(y), free(state);
 }
 
+static bool asked(const char *only, const char *name) { return !*only || strcmp(only, name) == 0; }
+
 int main(int argc, char **argv)
 {
     kern_isa ceiling = (kern_isa)(KERN_ISA_COUNT - 1);
@@ -380,19 +382,18 @@ int main(int argc, char **argv)
     peak = roofline_fma_loop(t.isa);
 #endif
     printf("isa %s, one thread, FMA peak %.1f Gflop/s now, %d slices\n", t.isa, peak_slice(peak, 0.1) / 1e9, slices);
-    if (!*only || strcmp(only, "linear") == 0) bench_linear(&t, slices, &encoder, DTYPE_F32, KERN_FN_NONE, false);
-    if (!*only || strcmp(only, "gelu") == 0) bench_linear(&t, slices, &encoder, DTYPE_F32, KERN_FN_GELU, false);
-    if (!*only || strcmp(only, "f16") == 0) bench_linear(&t, slices, &encoder, DTYPE_F16, KERN_FN_NONE, false);
+    if (asked(only, "linear")) bench_linear(&t, slices, &encoder, DTYPE_F32, KERN_FN_NONE, false);
+    if (asked(only, "gelu")) bench_linear(&t, slices, &encoder, DTYPE_F32, KERN_FN_GELU, false);
+    if (asked(only, "f16")) bench_linear(&t, slices, &encoder, DTYPE_F16, KERN_FN_NONE, false);
     static const dtype stored[] = {DTYPE_F32, DTYPE_F16, DTYPE_Q8_0, DTYPE_Q4_0, DTYPE_Q4_K, DTYPE_Q6_K};
     for (size_t i = 0; i < sizeof(stored) / sizeof(stored[0]); i++)
-        if (!*only || strcmp(only, "prefill") == 0) bench_linear(&t, slices, &decoder, stored[i], KERN_FN_NONE, false);
+        if (asked(only, "prefill")) bench_linear(&t, slices, &decoder, stored[i], KERN_FN_NONE, false);
     for (size_t i = 2; i < sizeof(stored) / sizeof(stored[0]); i++)
-        if (!*only || strcmp(only, "prefill_int") == 0)
-            bench_linear(&t, slices, &decoder, stored[i], KERN_FN_NONE, true);
-    if (!*only || strcmp(only, "attention") == 0) bench_attention(&t, slices);
-    if (!*only || strcmp(only, "norm") == 0) bench_norm(&t, slices);
-    if (!*only || strcmp(only, "delta") == 0) bench_delta(&t, slices, false);
-    if (!*only || strcmp(only, "delta_row") == 0) bench_delta(&t, slices, true);
-    if (!*only || strcmp(only, "conv") == 0) bench_conv(&t, slices);
+        if (asked(only, "prefill_int")) bench_linear(&t, slices, &decoder, stored[i], KERN_FN_NONE, true);
+    if (asked(only, "attention")) bench_attention(&t, slices);
+    if (asked(only, "norm")) bench_norm(&t, slices);
+    if (asked(only, "delta")) bench_delta(&t, slices, false);
+    if (asked(only, "delta_row")) bench_delta(&t, slices, true);
+    if (asked(only, "conv")) bench_conv(&t, slices);
     return 0;
 }

@@ -154,7 +154,8 @@ static int keep_logits(void *ctx, size_t at, const float *logits)
  * a shorter one, as in the reference: that is compared up to where it begins. */
 static void steps_of(const char *path, const char *name)
 {
-    static const size_t pieces[] = {3, 1, 7, 1, 1, 16, 2, 64};
+    static const size_t pieces[][8] = {
+        {1, 1, 1, 1, 1, 1, 1, 1}, {3, 1, 7, 1, 1, 16, 2, 64}, {2, 1, 2, 1, 15, 17, 1, 33}};
     lath_error err;
     opened o = open_case(path, 2, LATH_ISA_AUTO);
     const tensor *ids = prompt_ids(&o, LONG_PROMPT);
@@ -164,11 +165,11 @@ static void steps_of(const char *path, const char *name)
     double worst = 0;
     assert_ok(lath_session_append_each(o.session, ids->data, n, keep_logits, &whole, &err), err);
     assert_int_equal(whole.n, n);
-    for (int cut = 0; cut < 2; cut++) {
+    for (size_t cut = 0; cut < sizeof(pieces) / sizeof(pieces[0]); cut++) {
         parts.n = 0;
         assert_int_equal(lath_session_rewind(o.session, 0), 0);
         for (size_t at = 0, i = 0; at < n; i++) {
-            const size_t take = cut == 0 ? 1 : pieces[i % 8] < n - at ? pieces[i % 8] : n - at;
+            const size_t want = pieces[cut][i % 8], take = want < n - at ? want : n - at;
             assert_ok(
                 lath_session_append_each(o.session, (const int32_t *)ids->data + at, take, keep_logits, &parts, &err),
                 err);

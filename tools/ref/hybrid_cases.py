@@ -9,9 +9,6 @@ import dataclasses
 
 from decoder_cases import VOCAB, Case, decoder, drop, rope
 
-# A prompt is drawn again when float32 is further from float64 (the norm behind the delta rule blows up what is nearly 0), or a
-# token behind it is undecided.
-SURE = 7e-5
 PLAIN = 95  # ids from here on may stand for images
 LINEAR, FULL = "linear_attention", "full_attention"
 
@@ -27,6 +24,9 @@ class Hybrid(Case):
     """One model directory with delta nets."""
 
     head: float = 0.3
+    # A prompt is drawn again when float32 is further from float64 (the norm behind the delta rule blows up what is nearly 0), or a
+    # token behind it is undecided.
+    sure: float = 4e-5
     decay: tuple = (1.5, -1.5)  # spread and middle of A_log
     time: tuple = (1.5, 0.0)  # and of dt_bias
     fused: bool = False  # experts in one tensor, as transformers 5 and Qwen3.5-MoE's files have them
@@ -94,6 +94,13 @@ DENSE = outer("qwen3_5", "Qwen3_5", drop(text(
     linear_value_head_dim=6, partial_rotary_factor=0.25) | {"rope_parameters": {
         "mrope_interleaved": True, "mrope_section": [1, 1, 0], "rope_theta": 1000.0, "rope_type": "default",
         "partial_rotary_factor": 0.25}}, "layer_types"))
+# As the smallest of the published models, in small: tied, as many key heads as value heads, both ways to say which layers are which.
+TIED = outer("qwen3_5", "Qwen3_5", text(
+    hidden_size=24, head_dim=16, num_attention_heads=4, num_key_value_heads=1, num_hidden_layers=4, intermediate_size=19,
+    full_attention_interval=4, layer_types=[LINEAR] * 3 + [FULL], linear_num_value_heads=2, linear_key_head_dim=8,
+    linear_value_head_dim=8, tie_word_embeddings=True, rope_parameters={
+        "mrope_interleaved": True, "mrope_section": [1, 1, 0], "rope_theta": 10000000, "rope_type": "default",
+        "partial_rotary_factor": 0.25}), tie_word_embeddings=True)
 EXPERTS = outer("qwen3_5_moe", "Qwen3_5Moe", moe(
     hidden_size=28, head_dim=12, num_attention_heads=2, num_key_value_heads=1, num_hidden_layers=3,
     layer_types=[LINEAR, FULL, LINEAR], linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=6,
@@ -101,7 +108,7 @@ EXPERTS = outer("qwen3_5_moe", "Qwen3_5Moe", moe(
     shared_expert_intermediate_size=5))
 
 HYBRIDS = [
-    Hybrid("qwen3_5_text", text(tie_word_embeddings=True), dtype="bfloat16", state=True,
+    Hybrid("qwen3_5_text", text(tie_word_embeddings=True), dtype="bfloat16", state=True, sure=2e-5,
            probes=({"rms_norm_eps": 1e-4}, {"rope_parameters": {"rope_theta": 300.0, "rope_type": "default"}},
                    rope(3000.0, partial_rotary_factor=0.5), rope(300.0, partial_rotary_factor=0.75)),
            same=(rope(300.0, partial_rotary_factor=0.5),
@@ -113,26 +120,30 @@ HYBRIDS = [
            same=(inside(DENSE, layer_types=[LINEAR, FULL] * 2),
                  inside(DENSE, rope_parameters={"rope_theta": 1000.0, "rope_type": "default"})),
            notes=("In the form of the published models, with what sees images and the layer that guesses a second token.",)),
+    Hybrid("qwen3_5_tied_with_images", TIED, dtype="bfloat16", mtp=True, sure=1.5e-5,
+           probes=(inside(TIED, rms_norm_eps=1e-4),),
+           same=(inside(TIED, layer_types=None), inside(TIED, full_attention_interval=7)),
+           notes=("In the form of the smallest published model.",)),
     Hybrid("qwen3_5_moe_text", moe(num_hidden_layers=3, layer_types=[LINEAR, FULL, LINEAR], hidden_size=28), dtype="bfloat16",
            fused=True, probes=({"num_experts_per_tok": 2}, {"num_experts_per_tok": 4}),
            notes=("Experts are one tensor a layer.",)),
     Hybrid("qwen3_5_moe_with_images", EXPERTS, mtp=True, dtype="bfloat16",
            probes=(inside(EXPERTS, num_experts_per_tok=3),), notes=("Experts are tensors of their own.",)),
-    Hybrid("qwen3_next", following(hidden_size=28, decoder_sparse_step=2, num_hidden_layers=8, mlp_only_layers=[3],
+    Hybrid("qwen3_next", following(hidden_size=28, decoder_sparse_step=2, num_hidden_layers=4, mlp_only_layers=[3],
                                    intermediate_size=17, linear_value_head_dim=8, linear_key_head_dim=10,
                                    linear_num_value_heads=4, head_dim=16, num_key_value_heads=1, num_attention_heads=2),
            dtype="bfloat16", mtp=True, state=True,
            probes=({"norm_topk_prob": False}, {"partial_rotary_factor": 0.5}, {"rope_theta": 1000.0}),
-           same=({"layer_types": ([LINEAR] * 3 + [FULL]) * 2}, rope(100.0, partial_rotary_factor=0.25),
+           same=({"layer_types": [LINEAR] * 3 + [FULL]}, rope(100.0, partial_rotary_factor=0.25),
                  rope(100.0) | {"partial_rotary_factor": 0.25}, {"partial_rotary_factor": None}),
-           notes=("Layers 1, 5 and 7 have experts, 0, 2, 3, 4 and 6 are dense.",)),
+           notes=("Layer 1 has experts, 0, 2 and 3 are dense.",)),
     Hybrid("qwen3_next_fused", following(hidden_size=20, norm_topk_prob=False, num_hidden_layers=2, full_attention_interval=2,
                                          attention_bias=True, linear_num_key_heads=3, linear_num_value_heads=3,
                                          tie_word_embeddings=True, head_dim=16, partial_rotary_factor=0.75,
                                          num_key_value_heads=1),
            dtype="float16", fused=True, probes=({"norm_topk_prob": True}, {"partial_rotary_factor": 0.5}),
            notes=("Experts are one tensor a layer; as many key heads as value heads.",)),
-    Hybrid("qwen3_5_strong_decay", small(), decay=(0.6, 5.0), time=(3.0, -6.0), state=True,
+    Hybrid("qwen3_5_strong_decay", small(), decay=(0.6, 5.0), time=(3.0, -6.0), state=True, head=0.15, sure=1.5e-5,
            notes=("A token is forgotten at once by some heads, after some more by others.",)),
     Hybrid("qwen3_5_weak_decay", small(), decay=(0.8, -6.5), time=(3.0, 1.0), state=True,
            notes=("Nothing is forgotten but what new values replace.",)),

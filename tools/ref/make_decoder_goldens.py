@@ -200,7 +200,7 @@ def make(case: Case) -> int:
                 some, off = prompt_tensors(case, at, i, ids)
                 if i == GREEDY:
                     tokens, gaps = greedy(at, ids)
-                sure = not is_hybrid or (off < hybrid_cases.SURE and (i != GREEDY or float(gaps.min()) > SHOWS))
+                sure = not is_hybrid or (off < case.sure and (i != GREEDY or float(gaps.min()) > SHOWS))
             prompts.append(ids)
             tensors |= some
             error = max(error, off)
