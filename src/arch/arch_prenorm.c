@@ -92,7 +92,7 @@ static void finish_moe(arch_model *m, prenorm_layer *layers)
     w->moe.d_model = m->dims.d_model;
     w->moe.d_expert = m->dims.d_expert;
     ffn_moe_init(&w->moe);
-    w->ffn = &w->moe.base;
+    m->ffn = &w->moe.base;
 }
 
 lath_status prenorm_finish(arch_model *m, lath_error *err)
@@ -107,7 +107,7 @@ lath_status prenorm_finish(arch_model *m, lath_error *err)
     TRY(finish_norm(m, &w->final_norm, err));
     const bool gated = w->sparse || layers[0].ffn.gate.w.t; /* a family that has experts has gates */
     ffn_dense_init(&w->dense, w->fn, m->dims.d_ff, gated, &layers[0].ffn, sizeof(prenorm_layer));
-    w->ffn = &w->dense.base;
+    m->ffn = &w->dense.base;
     if (w->sparse) finish_moe(m, layers);
     return LATH_OK;
 }
@@ -126,10 +126,9 @@ typedef struct prenorm_state {
 
 static size_t wide_floats(const arch_model *m, const backend_ops *ops, int64_t n_tok)
 {
-    const prenorm_model *w = m->weights;
     const int64_t d_q = m->dims.n_heads * m->dims.head_dim, d_kv = m->dims.n_kv_heads * m->dims.head_dim;
     const size_t attn = ops->view_floats(n_tok, d_q + 2 * d_kv) + ops->view_floats(n_tok, d_q);
-    const size_t ff = ffn_memory_floats(w->ffn, ops, n_tok);
+    const size_t ff = ffn_memory_floats(m->ffn, ops, n_tok);
     return attn > ff ? attn : ff;
 }
 
@@ -180,32 +179,32 @@ static lath_status make_state(const arch_model *m, const fwd *f, float *memory, 
     return prepare_kinds(w, f, wide + wide_floats(m, ops, n_tok), s);
 }
 
-/* x += [scale] [post] delta, h = norm(x). */
+/* x += [scale] [post] delta, which passes `added`; h = norm(x). `sum`: the point of x. */
 static lath_status add_block(const prenorm_model *w, const fwd *f, const op_norm *post, const op_norm *norm,
-                             trace_point point, int32_t layer, const prenorm_state *s)
+                             trace_point added, trace_point sum, int32_t layer, const prenorm_state *s)
 {
     if (post->gamma.data) TRY(nn_norm(f, s->delta, NULL, post, s->delta));
     if (w->residual_scale != 1) {
         const op_map scale = {KERN_FN_NONE, w->residual_scale, 1, s->delta, s->delta};
         TRY(f->s->ops->map(f->s, &scale));
     }
-    TRY(trace_emit(f, point, layer, s->delta));
-    return nn_add_norm(f, s->x, s->delta, norm, s->h);
+    TRY(trace_emit(f, added, layer, s->delta));
+    return nn_add_norm(f, s->x, s->delta, norm, s->h, sum, layer);
 }
 
 /* in: what attention reads, [n_tok, d_model]; leaves in s->h the norm that `next` makes. */
-static lath_status block(prenorm_model *w, prenorm_layer *l, const op_norm *next, const fwd *f, int32_t i,
+static lath_status block(const arch_model *m, prenorm_layer *l, const op_norm *next, const fwd *f, int32_t i,
                          const prenorm_state *s, view in)
 {
+    const prenorm_model *w = m->weights;
     nn_attention_args a = s->kinds[w->kinds[i]];
+    a.layer = i;
     a.kv = f->kv ? &f->kv[i] : NULL;
     if (w->unturned && w->unturned[i]) a.rope = NULL;
     TRY(nn_attention(f, &l->attn, &a, in, s->qkv, s->ctx, s->delta));
-    TRY(add_block(w, f, &l->attn_post_norm, &l->ffn_norm, TRACE_ATTN_OUT, i, s));
-    TRY(trace_emit(f, TRACE_ATTN_NORM, i, s->h));
-    TRY(ffn_forward(w->ffn, f, i, s->h, s->wide, s->delta));
-    TRY(add_block(w, f, &l->ffn_post_norm, next, TRACE_FFN_OUT, i, s));
-    return trace_emit(f, TRACE_RESIDUAL, i, s->x);
+    TRY(add_block(w, f, &l->attn_post_norm, &l->ffn_norm, TRACE_ATTN_OUT, TRACE_MIDDLE, i, s));
+    TRY(ffn_run(f, m->ffn, i, s->h, s->wide, s->delta));
+    return add_block(w, f, &l->ffn_post_norm, next, TRACE_FFN_OUT, TRACE_RESIDUAL, i, s);
 }
 
 lath_status prenorm_window(const arch_model *m, int32_t layer, int64_t *out, lath_error *err)
@@ -236,13 +235,14 @@ lath_status prenorm_forward(arch_model *m, const fwd *f, float *state, view *out
     const op_gather g = {&source, 1, w->embed_scale, s.x};
     TRY(f->s->ops->gather(f->s, &g));
     if (w->embed_norm.gamma.data) TRY(nn_norm(f, s.x, NULL, &w->embed_norm, s.x));
-    TRY(trace_emit(f, TRACE_EMBED, -1, s.x));
-    const bool normed = layers[0].attn_norm.gamma.data;
-    if (normed) TRY(nn_norm(f, s.x, NULL, &layers[0].attn_norm, s.h));
-    for (int32_t i = 0; i < m->dims.n_layers; i++) {
-        const op_norm *next = i + 1 < m->dims.n_layers ? &layers[i + 1].attn_norm : &w->final_norm;
-        TRY(block(w, &layers[i], next, f, i, &s, i > 0 || normed ? s.h : s.x));
+    const int32_t n = m->dims.n_layers, first = f->first_layer, end = f->end_layer ? f->end_layer : n;
+    TRY(trace_emit(f, first ? TRACE_RESIDUAL : TRACE_EMBED, first - 1, s.x));
+    const bool normed = layers[first].attn_norm.gamma.data;
+    if (normed) TRY(nn_norm(f, s.x, NULL, &layers[first].attn_norm, s.h));
+    for (int32_t i = first; i < end; i++) {
+        const op_norm *next = i + 1 < n ? &layers[i + 1].attn_norm : &w->final_norm;
+        TRY(block(m, &layers[i], next, f, i, &s, i > first || normed ? s.h : s.x));
     }
-    *out = s.h;
-    return LATH_OK;
+    *out = end < n ? s.x : s.h;
+    return end < n ? LATH_OK : trace_emit(f, TRACE_FINAL, -1, s.h);
 }

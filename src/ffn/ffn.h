@@ -29,6 +29,13 @@ static inline lath_status ffn_forward(ffn *self, const fwd *f, int32_t layer, vi
 {
     return self->ops->forward(self, f, layer, x, memory, out);
 }
+/* What a forward calls: the FFN of this run, f->ffn, in memory of its own, or else the model's `own` in `memory`. */
+static inline lath_status ffn_run(const fwd *f, ffn *own, int32_t layer, view x, float *memory, view out)
+{
+    TRY(trace_emit(f, TRACE_FFN_IN, layer, x));
+    if (f->ffn) return ffn_forward(f->ffn, f, layer, x, f->ffn_memory, out);
+    return ffn_forward(own, f, layer, x, memory, out);
+}
 
 /* All features: down(fn(up(x))) (Vaswani et al. 2017, 3.3), or down(fn(gate(x)) * up(x)) where there is a gate (Shazeer 2020). */
 typedef struct ffn_dense_layer {

@@ -24,6 +24,7 @@ static lath_status dense_forward(ffn *self, const fwd *f, int32_t layer, view x,
     } else {
         TRY(nn_linear(f, &l->up, d->fn, x, up));
     }
+    TRY(trace_emit(f, TRACE_FFN_ACT, layer, up));
     return nn_linear(f, &l->down, KERN_FN_NONE, up, out);
 }
 

@@ -26,6 +26,7 @@ typedef struct moe_work {
     int32_t *first;            /* [E + 1] of an expert's pairs */
     int32_t *token;            /* [pairs] by expert, tokens rising */
     float *weight;             /* [pairs] */
+    int32_t layer;
 } moe_work;
 
 static size_t round_up(size_t n) { return (n + 15) & ~(size_t)15; }
@@ -125,6 +126,10 @@ static lath_status run_expert(const ffn_moe *m, ffn_moe_layer *l, const fwd *f, 
     TRY(ops->take_rows(f->s, x, w->token + first, own));
     TRY(ops->linear(f->s, own, in, 2));
     TRY(ops->glu(f->s, m->fn, gate, up, up));
+    if (f->trace) {
+        trace_event act = {.point = TRACE_FFN_ACT, .layer = w->layer, .expert = e, .token = w->token + first, .x = up};
+        TRY(f->trace->see(f->trace->ctx, f, &act));
+    }
     TRY(ops->linear(f->s, up, &down, 1));
     return ops->add_rows(f->s, y, w->token + first, w->weight + first, out);
 }
@@ -134,7 +139,8 @@ static lath_status moe_forward(ffn *self, const fwd *f, int32_t layer, view x, f
     ffn_moe *m = (ffn_moe *)self;
     if (!m->sparse[layer]) return ffn_forward(m->other, f, layer, x, memory, out);
     ffn_moe_layer *l = (ffn_moe_layer *)(void *)(m->first + (size_t)layer * m->stride);
-    const moe_work w = make_work(m, f->s->ops, x.n_tok, memory);
+    moe_work w = make_work(m, f->s->ops, x.n_tok, memory);
+    w.layer = layer;
     TRY(route(m, l, f, x, &w));
     TRY(f->s->ops->clear(f->s, out));
     for (int32_t e = 0; e < m->n_experts; e++) {

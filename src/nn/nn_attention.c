@@ -122,6 +122,7 @@ lath_status nn_attention(const fwd *f, nn_attention_w *w, const nn_attention_arg
         {&w->k.w, w->k.bias, KERN_FN_NONE, k},
         {&w->v.w, w->v.bias, KERN_FN_NONE, v},
     };
+    TRY(trace_emit(f, TRACE_ATTN_IN, args->layer, x));
     TRY(ops->linear(f->s, x, parts, 3));
     TRY(prepare_heads(f, &w->q_norm, args->rope, q, w->head_dim));
     TRY(prepare_heads(f, &w->k_norm, args->rope, k, w->head_dim));
@@ -143,5 +144,7 @@ lath_status nn_attention(const fwd *f, nn_attention_w *w, const nn_attention_arg
         .bias_reach = args->bias_reach,
     };
     TRY(ops->attention(f->s, &a));
+    if (f->trace && f->trace->attend) TRY(f->trace->attend(f->trace->ctx, f, args->layer, &a));
+    TRY(trace_emit(f, TRACE_HEADS, args->layer, ctx));
     return nn_linear(f, &w->o, KERN_FN_NONE, ctx, out);
 }

@@ -30,7 +30,6 @@ void test_forward(const lath_model *model, const prompt_ids *prompts, int n_prom
     view hidden, out = ops->make_view(memory + state, n, m->dims.vocab_size);
     pool_enter(s.pool);
     assert_ok(m->desc->forward(m, &f, memory, &hidden), err);
-    if (trace) trace->see(trace->ctx, &s, TRACE_COUNT, -1, hidden);
     assert_ok(arch_lm_head_forward(&m->lm_head, &f, hidden, out), err);
     assert_ok(ops->read_rows(&s, out, 0, n, logits), err);
     pool_leave(s.pool);

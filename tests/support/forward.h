@@ -10,7 +10,7 @@ typedef struct prompt_ids {
     int64_t n;
 } prompt_ids;
 
-/* The prompts packed as one batch; logits: [tokens of all, vocab]. trace may be NULL; it sees the hidden states that the head reads as TRACE_COUNT. */
+/* The prompts packed as one batch; logits: [tokens of all, vocab]. trace may be NULL. */
 void test_forward(const lath_model *m, const prompt_ids *prompts, int n_prompts, const trace_sink *trace,
                   float *logits);
 
