@@ -225,6 +225,13 @@ bool prenorm_stale(const arch_model *m, int64_t kept, int64_t length)
     return r->trained && kept > r->trained && length < kept;
 }
 
+/* What the residual stream goes through before layer i reads it, behind the last layer before anybody does. */
+static const op_norm *norm_before(const arch_model *m, int32_t i)
+{
+    const prenorm_layer *layers = m->layers;
+    return i < m->dims.n_layers ? &layers[i].attn_norm : &((const prenorm_model *)m->weights)->final_norm;
+}
+
 lath_status prenorm_forward(arch_model *m, const fwd *f, float *state, view *out)
 {
     prenorm_model *w = m->weights;
@@ -237,12 +244,10 @@ lath_status prenorm_forward(arch_model *m, const fwd *f, float *state, view *out
     if (w->embed_norm.gamma.data) TRY(nn_norm(f, s.x, NULL, &w->embed_norm, s.x));
     const int32_t n = m->dims.n_layers, first = f->first_layer, end = f->end_layer ? f->end_layer : n;
     TRY(trace_emit(f, first ? TRACE_RESIDUAL : TRACE_EMBED, first - 1, s.x));
-    const bool normed = layers[first].attn_norm.gamma.data;
-    if (normed) TRY(nn_norm(f, s.x, NULL, &layers[first].attn_norm, s.h));
-    for (int32_t i = first; i < end; i++) {
-        const op_norm *next = i + 1 < n ? &layers[i + 1].attn_norm : &w->final_norm;
-        TRY(block(m, &layers[i], next, f, i, &s, i > first || normed ? s.h : s.x));
-    }
+    const bool normed = norm_before(m, first)->gamma.data;
+    if (normed) TRY(nn_norm(f, s.x, NULL, norm_before(m, first), s.h));
+    for (int32_t i = first; i < end; i++)
+        TRY(block(m, &layers[i], norm_before(m, i + 1), f, i, &s, i > first || normed ? s.h : s.x));
     *out = end < n ? s.x : s.h;
     return end < n ? LATH_OK : trace_emit(f, TRACE_FINAL, -1, s.h);
 }

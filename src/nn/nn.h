@@ -56,7 +56,8 @@ struct fwd {
     struct ffn *ffn;         /* ffn.h: what stands in for the model's own FFN in all layers; NULL: nothing */
     float *ffn_memory;       /* that it works in: ffn_memory_floats of it */
     /* The layers that run, first_layer <= i < end_layer; end_layer 0: all from the first on. What the layers before would have made is for the sink to write, at
-     * the point that it passes: RESIDUAL of layer first_layer - 1. Where layers behind are left out the hidden state is the residual stream. */
+     * the point that it passes: RESIDUAL of layer first_layer - 1. Where layers behind are left out the hidden state is the residual stream. First and end both
+     * n_layers: only what is behind the last layer, token by token. */
     int32_t first_layer, end_layer;
 };
 

@@ -94,7 +94,7 @@ static lath_status see(void *ctx, const fwd *f, trace_event *e)
     layer_check *c = ctx;
     const view x = e->x;
     char key[64];
-    if (!names[e->point]) return LATH_OK; /* test_points.c */
+    if (!names[e->point]) return LATH_OK; /* test_inside.c */
     if (e->layer < 0)
         snprintf(key, sizeof(key), "%s", names[e->point]);
     else

@@ -188,7 +188,7 @@ static lath_status see(void *ctx, const fwd *f, trace_event *e)
                                                    [TRACE_RESIDUAL] = "residual"};
     layer_check *c = ctx;
     char key[64];
-    if (!names[e->point]) return LATH_OK; /* FINAL: see trace_text; the others: test_points.c */
+    if (!names[e->point]) return LATH_OK; /* FINAL: see trace_text; the others: test_inside.c */
     if (e->layer < 0)
         snprintf(key, sizeof(key), "t%d.%s", c->text, names[e->point]);
     else
