@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_inside.c [CASE]: trace points against the reference with forward hooks (tools/ref/make_inside_goldens.py), for the language models of
- * tests/golden/decoder and some encoders: values that pass by, what is added where, weights of attention; results when a value is replaced; a run of some of the
+ * tests/golden/decoder and some encoders: values that pass by, what is added where, weights of attention, in a whole run and in a step of a session; results when a value is replaced; a run of some of the
  * layers; an FFN that stands in for the model's own. A sink that changes nothing changes no bit.
  */
 #include <math.h>
 
+#include "engine/session.h"
 #include "store/safetensors.h"
 #include "support/forward.h"
 #include "support/golden.h"
@@ -113,6 +114,7 @@ typedef struct watch {
     const opened *o;
     int32_t last, layer, expert; /* the point that was passed last, of `layer` */
     int32_t compared, weights;
+    bool step;     /* only the last token is computed, of a session */
     float *stream; /* [n, d] the residual stream, as it was seen last */
     float *added;  /* [n, d] what was added to it since then */
 } watch;
@@ -144,6 +146,7 @@ static void check_sum(watch *w, const char *name, int32_t layer, const float *x)
     memcpy(w->stream, x, (size_t)(o->n * o->d) * sizeof(float));
 }
 
+/* x, the rows that the event has, against the reference's; in a step those are the last token's. */
 static void compare_event(watch *w, const trace_event *e, const float *x)
 {
     static const char *const names[TRACE_COUNT] = {
@@ -153,9 +156,12 @@ static void compare_event(watch *w, const trace_event *e, const float *x)
     int n = snprintf(key, sizeof(key), "layer.%d.%s", e->layer, names[e->point]);
     if (e->expert >= 0) snprintf(key + n, sizeof(key) - (size_t)n, ".%d", e->expert);
     const tensor *t = want_of(w->o, key);
-    assert_int_equal(t->dim[0], e->x.n_tok);
     assert_int_equal(t->dim[1], e->x.d);
-    compare(w->o, key, x, t->data, t->count, REL);
+    if (w->step)
+        assert_int_equal(e->x.n_tok, 1);
+    else
+        assert_int_equal(e->x.n_tok, t->dim[0]);
+    compare(w->o, key, x, (const float *)t->data + t->count - e->x.n_tok * e->x.d, e->x.n_tok * e->x.d, REL);
     w->compared++;
 }
 
@@ -166,12 +172,14 @@ static lath_status watch_event(void *ctx, const fwd *f, trace_event *e)
     float *x = rows_of(f, e->x);
     check_order(w, e);
     assert_int_equal(e->token != NULL, e->expert >= 0);
-    if (!e->token) assert_int_equal(e->x.n_tok, w->o->n);
+    if (!e->token) assert_int_equal(e->x.n_tok, w->step ? 1 : w->o->n);
     compare_event(w, e, x);
+    if (w->step) goto done;
     if (e->point == TRACE_EMBED) memcpy(w->stream, x, bytes);
     if (e->point == TRACE_ATTN_OUT || e->point == TRACE_FFN_OUT) memcpy(w->added, x, bytes);
     if (e->point == TRACE_MIDDLE) check_sum(w, "attn", e->layer, x);
     if (e->point == TRACE_RESIDUAL) check_sum(w, "ffn", e->layer, x);
+done:
     test_free(x);
     return LATH_OK;
 }
@@ -187,11 +195,16 @@ static lath_status watch_weights(void *ctx, const fwd *f, int32_t layer, const o
     assert_int_equal(t->dim[0], a->n_heads);
     assert_int_equal(t->dim[2], o->n);
     float *have = test_calloc((size_t)t->count, sizeof(float)), *seen = floats(a->n_heads * o->n);
-    for (int32_t r = 0; r < N_ROWS; r++) {
-        const int64_t token = ROWS[r] < 0 ? o->n + ROWS[r] : ROWS[r], keys = a->end[token] - a->begin[token];
+    if (w->step) memcpy(have, t->data, (size_t)t->count * sizeof(float)); /* of the other token */
+    for (int32_t r = w->step ? N_ROWS - 1 : 0; r < N_ROWS; r++) {
+        const int64_t of_all = ROWS[r] < 0 ? o->n + ROWS[r] : ROWS[r], token = w->step ? 0 : of_all;
         assert_int_equal(f->s->ops->attention_weights(f->s, a, token, seen), LATH_OK);
-        for (int32_t h = 0; h < a->n_heads; h++)
-            memcpy(have + (h * N_ROWS + r) * o->n + a->begin[token], seen + h * keys, (size_t)keys * sizeof(float));
+        for (int32_t h = 0; h < a->n_heads; h++) {
+            float *row = have + (h * N_ROWS + r) * o->n;
+            const int64_t keys = a->end[token] - a->begin[token];
+            memset(row, 0, (size_t)o->n * sizeof(float));
+            memcpy(row + a->begin[token], seen + h * keys, (size_t)keys * sizeof(float));
+        }
     }
     compare(o, key, have, t->data, t->count, REL);
     w->weights++;
@@ -218,6 +231,31 @@ static void test_points(void **state)
 {
     (void)state;
     each_case(points_of);
+}
+
+/* The last token as a step of a session. */
+static void steps_of(const opened *o)
+{
+    if (!o->vocab) return;
+    lath_error err;
+    lath_session *session;
+    lath_session_options options = LATH_SESSION_OPTIONS_INIT;
+    watch w = {.o = o, .last = -1, .layer = -1, .step = true};
+    const trace_sink sink = {watch_event, watch_weights, &w};
+    options.kv = LATH_KV_F32;
+    assert_ok(lath_session_create(o->model, &options, &session, &err), err);
+    assert_ok(lath_session_append(session, o->prompt.ids, (size_t)o->n - 1, &err), err);
+    session->trace = &sink;
+    assert_ok(lath_session_append(session, o->prompt.ids + o->n - 1, 1, &err), err);
+    assert_int_equal(w.weights, o->n_layers);
+    assert_true(w.compared >= 4 * o->n_layers);
+    lath_session_destroy(session);
+}
+
+static void test_steps(void **state)
+{
+    (void)state;
+    each_case(steps_of);
 }
 
 /* ---------------------------------------------------------------------------------------------------- what is replaced */
@@ -485,8 +523,8 @@ int main(int argc, char **argv)
 {
     only = argc > 1 ? argv[1] : NULL;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_points), cmocka_unit_test(test_edits), cmocka_unit_test(test_bits),
-        cmocka_unit_test(test_lens),   cmocka_unit_test(test_ffn),
+        cmocka_unit_test(test_points), cmocka_unit_test(test_steps), cmocka_unit_test(test_edits),
+        cmocka_unit_test(test_bits),   cmocka_unit_test(test_lens),  cmocka_unit_test(test_ffn),
     };
     return TEST_RUN(tests);
 }
