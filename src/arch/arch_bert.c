@@ -129,6 +129,10 @@ static lath_status embed(bert_model *w, const fwd *f, const bert_state *s)
 static lath_status block(const arch_model *m, bert_layer *l, const fwd *f, int32_t i, const bert_state *s)
 {
     const bert_model *w = m->weights;
+    if (fwd_gain(f, i) != 0) {
+        TRY(nn_scale(f, s->x, fwd_gain(f, i)));
+        return trace_emit(f, TRACE_RESIDUAL, i, s->x);
+    }
     const nn_attention_args args = {.mask = nn_mask_all(f->b),
                                     .rope = s->rope.rope ? &s->rope : NULL,
                                     .bias = w->bias,

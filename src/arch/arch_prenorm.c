@@ -184,12 +184,17 @@ static lath_status add_block(const prenorm_model *w, const fwd *f, const op_norm
                              trace_point added, trace_point sum, int32_t layer, const prenorm_state *s)
 {
     if (post->gamma.data) TRY(nn_norm(f, s->delta, NULL, post, s->delta));
-    if (w->residual_scale != 1) {
-        const op_map scale = {KERN_FN_NONE, w->residual_scale, 1, s->delta, s->delta};
-        TRY(f->s->ops->map(f->s, &scale));
-    }
+    if (w->residual_scale != 1) TRY(nn_scale(f, s->delta, w->residual_scale));
     TRY(trace_emit(f, added, layer, s->delta));
     return nn_add_norm(f, s->x, s->delta, norm, s->h, sum, layer);
+}
+
+/* x *= gain, in the place of a layer. */
+static lath_status scale_stream(const fwd *f, const op_norm *next, int32_t i, const prenorm_state *s)
+{
+    TRY(nn_scale(f, s->x, fwd_gain(f, i)));
+    TRY(trace_emit(f, TRACE_RESIDUAL, i, s->x));
+    return nn_norm(f, s->x, NULL, next, s->h);
 }
 
 /* in: what attention reads, [n_tok, d_model]; leaves in s->h the norm that `next` makes. */
@@ -197,6 +202,7 @@ static lath_status block(const arch_model *m, prenorm_layer *l, const op_norm *n
                          const prenorm_state *s, view in)
 {
     const prenorm_model *w = m->weights;
+    if (fwd_gain(f, i) != 0) return scale_stream(f, next, i, s);
     nn_attention_args a = s->kinds[w->kinds[i]];
     a.layer = i;
     a.kv = f->kv ? &f->kv[i] : NULL;

@@ -134,6 +134,12 @@ static lath_status run_expert(const ffn_moe *m, ffn_moe_layer *l, const fwd *f, 
     return ops->add_rows(f->s, y, w->token + first, w->weight + first, out);
 }
 
+static bool moe_parts(ffn *self, int32_t layer, ffn_parts *out)
+{
+    const ffn_moe *m = (const ffn_moe *)self;
+    return !m->sparse[layer] && ffn_get_parts(m->other, layer, out);
+}
+
 static lath_status moe_forward(ffn *self, const fwd *f, int32_t layer, view x, float *memory, view out)
 {
     ffn_moe *m = (ffn_moe *)self;
@@ -142,6 +148,7 @@ static lath_status moe_forward(ffn *self, const fwd *f, int32_t layer, view x, f
     moe_work w = make_work(m, f->s->ops, x.n_tok, memory);
     w.layer = layer;
     TRY(route(m, l, f, x, &w));
+    ffn_note(f, layer, "moe", x.n_tok, x.n_tok * m->top * m->d_expert);
     TRY(f->s->ops->clear(f->s, out));
     for (int32_t e = 0; e < m->n_experts; e++) {
         const int32_t n = w.first[e + 1] - w.first[e];
@@ -152,6 +159,6 @@ static lath_status moe_forward(ffn *self, const fwd *f, int32_t layer, view x, f
 
 void ffn_moe_init(ffn_moe *m)
 {
-    static const ffn_ops ops = {"moe", moe_memory_floats, moe_forward};
+    static const ffn_ops ops = {"moe", moe_memory_floats, moe_forward, moe_parts};
     m->base.ops = &ops;
 }

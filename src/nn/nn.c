@@ -26,6 +26,12 @@ lath_status nn_add_norm(const fwd *f, view x, view r, const op_norm *norm, view 
     return e.changed ? nn_norm(f, x, NULL, norm, y) : LATH_OK;
 }
 
+lath_status nn_scale(const fwd *f, view x, float by)
+{
+    const op_map a = {KERN_FN_NONE, by, 1, x, x};
+    return f->s->ops->map(f->s, &a);
+}
+
 bool nn_activation(const char *name, kern_fn *out)
 {
     /* Names as transformers (activations.py, ACT2FN) and torch.nn have them. */

@@ -55,6 +55,9 @@ struct fwd {
     kv_layer *kv;            /* [n_layers] what the sequence keeps; NULL: nothing is kept */
     struct ffn *ffn;         /* ffn.h: what stands in for the model's own FFN in all layers; NULL: nothing */
     float *ffn_memory;       /* that it works in: ffn_memory_floats of it */
+    struct ffn_took *took;   /* ffn.h: [n_layers] what the FFN of each layer did; NULL: nobody asks */
+    const float
+        *gains; /* [n_layers] not 0: the layer multiplies the stream by it and does nothing else; NULL: none does */
     /* The layers that run, first_layer <= i < end_layer; end_layer 0: all from the first on. What the layers before would have made is for the sink to write, at
      * the point that it passes: RESIDUAL of layer first_layer - 1. Where layers behind are left out the hidden state is the residual stream. First and end both
      * n_layers: only what is behind the last layer, token by token. */
@@ -67,6 +70,9 @@ static inline lath_status trace_emit(const fwd *f, trace_point point, int32_t la
     trace_event e = {.point = point, .layer = layer, .expert = -1, .x = x};
     return f->trace->see(f->trace->ctx, f, &e);
 }
+
+/* The factor that takes the layer's place; 0: none does. */
+static inline float fwd_gain(const fwd *f, int32_t layer) { return f->gains ? f->gains[layer] : 0; }
 
 /* y = fn(x W^T + b). */
 typedef struct nn_linear_w {
@@ -138,6 +144,9 @@ lath_status nn_attention(const fwd *f, nn_attention_w *w, const nn_attention_arg
 lath_status nn_norm(const fwd *f, view x, const view *r, const op_norm *norm, view y);
 /* x += r, which passes `point`; y = norm(x): the residual stream of pre-norm blocks. */
 lath_status nn_add_norm(const fwd *f, view x, view r, const op_norm *norm, view y, trace_point point, int32_t layer);
+
+/* x *= by. */
+lath_status nn_scale(const fwd *f, view x, float by);
 
 /* The elementwise function that `hidden_act` or an activation class of PyTorch names ("gelu", "gelu_new", "torch.nn.modules.activation.Tanh");
  * false when lath has none of that name. */

@@ -14,7 +14,7 @@
 
 /* As make_inside_goldens.py has them; of rows and results -1 is the last token. */
 enum { EDIT_LAYER = 1, EDIT_HEAD = 1, EDIT_FEATURE = 4, EDIT_TOKEN = 3, PATCH_TOKEN = 5, N_ROWS = 2, N_RESULTS = 3 };
-static const float ALPHA = 1.5f;
+static const float ALPHA = 1.5f, GAIN = 0.75f;
 static const int64_t ROWS[N_ROWS] = {4, -1}, RESULTS[N_RESULTS] = {EDIT_TOKEN, PATCH_TOKEN, -1};
 static const double REL = 1e-4, ADDITIVE = 1e-5;
 
@@ -343,6 +343,47 @@ static lath_status edit_event(void *ctx, const fwd *f, trace_event *e)
     return LATH_OK;
 }
 
+/* Logits of all tokens, or an encoder's hidden states. */
+static void compare_result(const opened *o, const char *key, float *have)
+{
+    const tensor *t = want_of(o, key);
+    for (int32_t r = 0; o->vocab && r < N_RESULTS; r++) /* rise: no row is overwritten before it has moved */
+        memmove(have + r * o->vocab, have + (RESULTS[r] < 0 ? o->n + RESULTS[r] : RESULTS[r]) * o->vocab,
+                (size_t)o->vocab * sizeof(float));
+    compare(o, key, have, t->data, t->count, REL);
+}
+
+/* The factors of a run stand in for layers; what an FFN did is said of the others only. */
+static void gain_of(const opened *o, float *have)
+{
+    float gains[8] = {0};
+    ffn_took took[8] = {{0}};
+    gains[EDIT_LAYER] = GAIN;
+    assert_true(o->n_layers <= 8);
+    const fwd with = {.gains = gains, .took = took};
+    test_run(o->model, &o->prompt, 1, &with, o->vocab ? NULL : have, o->vocab ? have : NULL);
+    compare_result(o, "edit.gain", have);
+    for (int32_t i = 0; i < o->n_layers; i++) {
+        ffn_parts parts;
+        const arch_dims *d = &o->model->arch.dims;
+        const bool dense = ffn_get_parts(o->model->arch.ffn, i, &parts);
+        const int64_t features = dense ? d->d_ff : d->n_top_experts * d->d_expert;
+        if (dense) {
+            assert_int_equal(parts.d_ff, d->d_ff);
+            assert_int_equal(parts.up->w.rows, d->d_ff);
+            assert_int_equal(parts.down->w.cols, d->d_ff);
+        }
+        if (i == EDIT_LAYER) {
+            assert_true(took[i].calls == 0 && !took[i].path);
+            continue;
+        }
+        assert_string_equal(took[i].path, dense ? "dense" : "moe");
+        assert_int_equal(took[i].calls, 1);
+        assert_int_equal(took[i].tokens, o->n);
+        assert_int_equal(took[i].features, o->n * features);
+    }
+}
+
 static void edits_of(const opened *o)
 {
     float *have = floats(o->n * (o->vocab ? o->vocab : o->d));
@@ -353,14 +394,11 @@ static void edits_of(const opened *o)
         const fwd with = {.trace = &sink};
         snprintf(key, sizeof(key), "edit.%s", ed.name);
         if (strcmp(ed.name, "feature") == 0 && !safetensors_find(o->want, key)) continue; /* a layer of experts */
-        const tensor *t = want_of(o, key);
         test_run(o->model, &o->prompt, 1, &with, o->vocab ? NULL : have, o->vocab ? have : NULL);
         assert_true(ed.done > 0);
-        for (int32_t r = 0; o->vocab && r < N_RESULTS; r++) /* rise: no row is overwritten before it has moved */
-            memmove(have + r * o->vocab, have + (RESULTS[r] < 0 ? o->n + RESULTS[r] : RESULTS[r]) * o->vocab,
-                    (size_t)o->vocab * sizeof(float));
-        compare(o, key, have, t->data, t->count, REL);
+        compare_result(o, key, have);
     }
+    gain_of(o, have);
     test_free(have);
 }
 
@@ -500,7 +538,7 @@ static lath_status zero_ffn(void *ctx, const fwd *f, trace_event *e)
 
 static void ffn_of(const opened *o)
 {
-    static const ffn_ops ops = {"counted", counted_floats, counted_forward};
+    static const ffn_ops ops = {.name = "counted", .memory_floats = counted_floats, .forward = counted_forward};
     counted c = {.base = {&ops}, .inner = o->model->arch.ffn, .off = -1};
     float *plain = floats(o->n * o->d);
     test_run(o->model, &o->prompt, 1, &(fwd){0}, plain, NULL);

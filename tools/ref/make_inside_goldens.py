@@ -35,7 +35,7 @@ from transformers.utils.logging import disable_progress_bar  # noqa: E402
 
 ENCODERS = ("bert/mean_norm_gelu", "distilbert/mean_norm", "mpnet/mean_norm", "modernbert/local6_old")
 ROWS = (4, -1)  # tokens whose attention weights are written down; -1: the last
-EDIT_LAYER, EDIT_HEAD, EDIT_FEATURE, EDIT_TOKEN, PATCH_TOKEN, ALPHA = 1, 1, 4, 3, 5, 1.5
+EDIT_LAYER, EDIT_HEAD, EDIT_FEATURE, EDIT_TOKEN, PATCH_TOKEN, ALPHA, GAIN = 1, 1, 4, 3, 5, 1.5, 0.75
 RESULTS = (EDIT_TOKEN, PATCH_TOKEN, -1)
 SHOWS = 1e-3  # tests allow 1e-4 of the largest value
 
@@ -232,6 +232,16 @@ def edits(case: Case, vector: torch.Tensor, donor: torch.Tensor):
     # The reference's stream has no module of its own there: what attention adds is changed instead.
     yield "middle", lambda blocks: replaced(blocks[0].out_middle or blocks[0].out_attn,
                                             at(-1, lambda x: x + vector / (1 if blocks[0].out_middle else case.factor)), False)
+
+    def gain(blocks):
+        module = blocks[EDIT_LAYER].layer
+        usual = module.forward
+        def scaled(hidden_states, *args, **more):
+            out = usual(hidden_states, *args, **more)
+            return (GAIN * hidden_states, *out[1:]) if isinstance(out, tuple) else GAIN * hidden_states
+        module.forward = scaled
+
+    yield "gain", gain
     if case.dense:
         def feature(x):
             x[:, EDIT_FEATURE] = 0
