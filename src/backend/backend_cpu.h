@@ -5,6 +5,7 @@
  *     backend_cpu.c       panels of 16 tokens (kern.h): whole texts, many tokens at a time
  *     backend_cpu_rows.c  a token is a plain row of floats: single steps of generation, which wait for memory
  *     backend_cpu_kv.c    keys and values that a sequence keeps, which both write and read
+ *     backend_cpu_delta.c  what runs along time: the convolution and the delta rule
  *     backend_cpu_each.c  what is the same for both: ops on each number by itself, moves of tokens
  *     backend_cpu_look.c  the weights of attention, for whoever looks at them
  *
@@ -58,5 +59,10 @@ lath_status cpu_clear(view y, int64_t lanes);
 lath_status cpu_move_rows(stream *s, view x, const int32_t *index, const float *by, view y, int64_t lanes);
 lath_status cpu_kv_append(stream *s, view k, view v, kv_layer *kv, int64_t at, int64_t lanes);
 lath_status cpu_attention_weights(stream *s, const op_attention *a, int64_t token, int64_t lanes, float *out);
+lath_status cpu_conv_panels(stream *s, const op_conv *a);
+lath_status cpu_conv_rows(stream *s, const op_conv *a);
+/* scratch: of worker 0, each worker's scratch_floats behind the one before; cpu_delta_floats of them are used. */
+lath_status cpu_delta(stream *s, const op_delta *a, int64_t lanes, float *scratch, size_t scratch_floats);
+size_t cpu_delta_floats(const op_limits *most);
 
 #endif
