@@ -93,23 +93,26 @@ typedef struct layer_check {
     double worst;
 } layer_check;
 
-static lath_status see(void *ctx, stream *s, trace_point point, int32_t layer, view x)
+static lath_status see(void *ctx, const fwd *f, trace_event *e)
 {
-    static const char *const names[TRACE_COUNT + 1] = {"embed",   "attn_out", "attn_norm",
-                                                       "ffn_out", "residual", "final"};
+    static const char *const names[TRACE_COUNT] = {
+        [TRACE_EMBED] = "embed",     [TRACE_ATTN_OUT] = "attn_out", [TRACE_FFN_IN] = "attn_norm",
+        [TRACE_FFN_OUT] = "ffn_out", [TRACE_RESIDUAL] = "residual", [TRACE_FINAL] = "final"};
     layer_check *c = ctx;
+    const view x = e->x;
     char key[64];
-    if (layer < 0)
-        snprintf(key, sizeof(key), "%s", names[point]);
+    if (!names[e->point]) return LATH_OK; /* test_inside.c */
+    if (e->layer < 0)
+        snprintf(key, sizeof(key), "%s", names[e->point]);
     else
-        snprintf(key, sizeof(key), "layer.%d.%s", layer, names[point]);
+        snprintf(key, sizeof(key), "layer.%d.%s", e->layer, names[e->point]);
     const tensor *t = prompt_tensor(c->want, TRACED, key), *rows = find_of(c->want, TRACED, "layer_rows");
     assert_int_equal(t->dim[0], rows ? rows->count : x.n_tok);
     assert_int_equal(t->dim[1], x.d);
     const float *want = t->data;
     float *have = test_malloc((size_t)t->count * sizeof(float));
     for (int64_t i = 0; i < t->dim[0]; i++)
-        assert_int_equal(s->ops->read_rows(s, x, position_of(rows, i), 1, have + i * x.d), LATH_OK);
+        assert_int_equal(f->s->ops->read_rows(f->s, x, position_of(rows, i), 1, have + i * x.d), LATH_OK);
     double largest = 0;
     for (int64_t i = 0; i < t->count; i++) largest = fmax(largest, fabs((double)want[i]));
     const double d = golden_max_abs(have, want, (size_t)t->count) / largest;
@@ -124,7 +127,7 @@ static void layers_of(const char *path, const char *name)
 {
     opened o = open_case(path, 2, LATH_ISA_AUTO);
     layer_check c = {.want = o.want, .name = name};
-    const trace_sink sink = {see, &c};
+    const trace_sink sink = {.see = see, .ctx = &c};
     float *logits = test_malloc(sizeof(float) * (size_t)(MAX_TOK * o.model->arch.dims.vocab_size));
     run_prompts(&o, TRACED, TRACED + 1, &sink, logits);
     assert_int_equal(c.seen, 2 + 4 * o.model->arch.dims.n_layers);
