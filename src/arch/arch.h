@@ -156,6 +156,7 @@ struct arch_model {
     uint32_t has;         /* bits that parse() sets for arch_weight_row.when */
     void *weights;        /* the family's struct */
     void *layers;         /* [n_layers] of the family's layer struct */
+    ffn *ffn;             /* that the weights make, of all layers: set by finish() */
 };
 
 /* What scratch has to be large enough for, for batches of n_tok tokens that see n_keys. */

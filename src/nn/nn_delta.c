@@ -77,8 +77,9 @@ static lath_status norm_heads(const fwd *f, const op_norm *norm, int64_t n_heads
     return f->s->ops->norm(f->s, &a);
 }
 
-lath_status nn_delta(const fwd *f, nn_delta_w *w, float *state, view x, float *memory, view out)
+lath_status nn_delta(const fwd *f, nn_delta_w *w, int32_t layer, view x, float *memory, view out)
 {
+    float *state = f->recurrent ? f->recurrent[layer] : NULL;
     const backend_ops *ops = f->s->ops;
     const int64_t n_tok = x.n_tok, n = channels(w), d_qk = w->n_k_heads * w->d_k, d_v = d_values(w);
     const view in = ops->make_view(memory, n_tok, in_width(w)), raw = ops->slice(in, 0, n),
@@ -104,6 +105,7 @@ lath_status nn_delta(const fwd *f, nn_delta_w *w, float *state, view x, float *m
         .state = state ? state + (w->width - 1) * n : NULL,
         .y = y,
     };
+    TRY(trace_emit(f, TRACE_ATTN_IN, layer, x));
     TRY(nn_project(f, &w->in, x, in));
     TRY(ops->conv(f->s, &conv));
     TRY(norm_heads(f, &w->q_norm, w->n_k_heads, q));
@@ -111,5 +113,6 @@ lath_status nn_delta(const fwd *f, nn_delta_w *w, float *state, view x, float *m
     TRY(ops->delta(f->s, &delta));
     TRY(norm_heads(f, &w->norm, w->n_v_heads, y));
     TRY(ops->glu(f->s, KERN_FN_SILU, ops->slice(in, n, d_v), y, y));
+    TRY(trace_emit_heads(f, layer, w->n_v_heads, y));
     return nn_linear(f, &w->o, KERN_FN_NONE, y, out);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_decoder_steps.c [--gguf] [CASE]: sessions of every case of decoder_case.h. Greedy tokens are those of the reference until it is undecided itself (two
- * logits closer than 1e-3); a prompt at once and token by token give the same logits; 1, 2 and 3 threads give the same bits.
+ * logits closer than 1e-3); a prompt at once and token by token give the same logits and the same states of layers that recur; 1, 2 and 3 threads give the same
+ * bits.
  */
 #include <math.h>
 
@@ -12,7 +13,7 @@
 #include "support/test.h"
 
 enum { GREEDY_PROMPT = 1, LONG_PROMPT = 2, STEPS = 32 };
-static const double UNDECIDED = 1e-3, STEP_ABS = 1e-4;
+static const double UNDECIDED = 1e-3, STEP_ABS = 1e-4, STATE_REL = 1e-4;
 
 typedef struct opened {
     lath_runtime *rt;
@@ -153,7 +154,8 @@ static int keep_logits(void *ctx, size_t at, const float *logits)
  * a shorter one, as in the reference: that is compared up to where it begins. */
 static void steps_of(const char *path, const char *name)
 {
-    static const size_t pieces[] = {3, 1, 7, 1, 1, 16, 2, 64};
+    static const size_t pieces[][8] = {
+        {1, 1, 1, 1, 1, 1, 1, 1}, {3, 1, 7, 1, 1, 16, 2, 64}, {2, 1, 2, 1, 15, 17, 1, 33}};
     lath_error err;
     opened o = open_case(path, 2, LATH_ISA_AUTO);
     const tensor *ids = prompt_ids(&o, LONG_PROMPT);
@@ -163,11 +165,11 @@ static void steps_of(const char *path, const char *name)
     double worst = 0;
     assert_ok(lath_session_append_each(o.session, ids->data, n, keep_logits, &whole, &err), err);
     assert_int_equal(whole.n, n);
-    for (int cut = 0; cut < 2; cut++) {
+    for (size_t cut = 0; cut < sizeof(pieces) / sizeof(pieces[0]); cut++) {
         parts.n = 0;
         assert_int_equal(lath_session_rewind(o.session, 0), 0);
         for (size_t at = 0, i = 0; at < n; i++) {
-            const size_t take = cut == 0 ? 1 : pieces[i % 8] < n - at ? pieces[i % 8] : n - at;
+            const size_t want = pieces[cut][i % 8], take = want < n - at ? want : n - at;
             assert_ok(
                 lath_session_append_each(o.session, (const int32_t *)ids->data + at, take, keep_logits, &parts, &err),
                 err);
@@ -192,6 +194,80 @@ static void test_steps(void **state)
 {
     (void)state;
     decoder_case_each(steps_of);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- states */
+
+/* The furthest that n_rows rows of `n_before` numbers and then those of value heads, `size` each, are from the reference's, which has the heads of a key
+ * head side by side. */
+static double state_distance(const opened *o, const float *have, const float *want, int64_t n_rows, int64_t n_before,
+                             int64_t size)
+{
+    const arch_model *m = &o->model->arch;
+    const int64_t heads = m->dims.n_v_heads, keys = m->dims.n_k_heads;
+    double worst = 0;
+    for (int64_t row = 0; row < n_rows; row++) {
+        worst = fmax(worst, golden_max_abs(have, want, (size_t)n_before));
+        have += n_before, want += n_before;
+        for (int64_t h = 0; h < heads; h++) {
+            const int64_t from = m->stored & ARCH_STORED_TILED_HEADS ? h % keys * (heads / keys) + h / keys : h;
+            worst = fmax(worst, golden_max_abs(have + h * size, want + from * size, (size_t)size));
+        }
+        have += heads * size, want += heads * size;
+    }
+    return worst;
+}
+
+/* What a layer that recurs holds, [width - 1][channels] and then [heads][d_k][d_v], is within STATE_REL of the reference's. */
+static void check_state(const opened *o, const char *name, int32_t layer, const char *how)
+{
+    static const char *const parts[] = {"conv", "state"};
+    const arch_dims *dims = &o->model->arch.dims;
+    const float *have = o->session->recurrent[layer];
+    for (size_t p = 0; p < 2; p++) {
+        char key[48];
+        double largest = 0;
+        snprintf(key, sizeof(key), "p%d.layer.%d.%s", GREEDY_PROMPT, layer, parts[p]);
+        const tensor *t = want_of(o, key);
+        for (int64_t i = 0; i < t->count; i++) largest = fmax(largest, fabs((double)((const float *)t->data)[i]));
+        const double d =
+            p == 0 ? state_distance(o, have, t->data, dims->conv_width - 1, 2 * dims->n_k_heads * dims->d_k, dims->d_v)
+                   : state_distance(o, have, t->data, 1, 0, dims->d_k * dims->d_v);
+        if (!(d / largest <= STATE_REL)) fail_msg("%s, %s: %s: %g of its largest value", name, how, key, d / largest);
+        have += t->count;
+    }
+}
+
+static int states_seen;
+
+/* Of those cases that have them: behind the prompt at once, and token by token. */
+static void states_of(const char *path, const char *name)
+{
+    static const lath_isa isas[] = {LATH_ISA_AUTO, LATH_ISA_REF};
+    lath_error err;
+    for (int way = 0; way < 4; way++) {
+        opened o = open_case(path, 2, isas[way / 2]);
+        const tensor *ids = prompt_ids(&o, GREEDY_PROMPT);
+        const size_t n = (size_t)ids->count, take = way % 2 ? 1 : n;
+        for (size_t at = 0; at < n; at += take)
+            assert_ok(lath_session_append(o.session, (const int32_t *)ids->data + at, take, &err), err);
+        for (int32_t i = 0; i < o.model->arch.dims.n_layers; i++) {
+            char key[48];
+            snprintf(key, sizeof(key), "p%d.layer.%d.state", GREEDY_PROMPT, i);
+            if (!safetensors_find(o.want, key)) continue;
+            check_state(&o, name, i, way % 2 ? "by steps" : "at once");
+            states_seen++;
+        }
+        close_case(o);
+    }
+}
+
+static void test_states(void **state)
+{
+    (void)state;
+    states_seen = 0;
+    decoder_case_each(states_of);
+    if (decoder_case_all()) assert_true(states_seen > 0);
 }
 
 /* ----------------------------------------------------------------------------------------------------- cuts and ways back */
@@ -244,6 +320,6 @@ int main(int argc, char **argv)
 {
     decoder_case_args(argc, argv);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_greedy), cmocka_unit_test(test_steps),
-                                       cmocka_unit_test(test_cuts)};
+                                       cmocka_unit_test(test_states), cmocka_unit_test(test_cuts)};
     return TEST_RUN(tests);
 }
