@@ -76,6 +76,10 @@ static void put_session(buf *b, const facts *f)
     number(b, "token_bytes", p->token_bytes);
     number(b, "far_token_bytes", p->far_bytes);
     number(b, "window_layers", (uint64_t)p->n_windows);
+    number(b, "recurrent_layers", (uint64_t)p->n_recurrent);
+    number(b, "recurrent_bytes", p->recurrent_bytes);
+    number(b, "snapshots", (uint64_t)p->n_snapshots);
+    number(b, "snapshot_bytes", p->snapshot_bytes);
     buf_printf(b, "\"sliding_window\":%d},", (int)p->window);
     buf_printf(b, "\"chat_template\":%s,\"end_ids\":[", f->m.chat_template ? "true" : "false");
     for (int32_t i = 0; i < f->m.n_end_ids; i++) buf_printf(b, "%s%d", i > 0 ? "," : "", (int)f->m.end_ids[i]);
@@ -328,6 +332,9 @@ static void table_session(buf *b, const facts *f)
             size_text(p->far_bytes, far));
     else
         row(b, "a token", "%s of keys and values", size_text(p->token_bytes, token));
+    if (p->n_recurrent)
+        row(b, "state", "%s in %d layers, %s for %d snapshots", size_text(p->recurrent_bytes, kv), (int)p->n_recurrent,
+            size_text(p->snapshot_bytes, work), (int)p->n_snapshots);
     table_ends(b, f);
 }
 

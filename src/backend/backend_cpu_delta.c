@@ -54,12 +54,15 @@ static void conv_task(void *ctx, int64_t p, int32_t worker)
     j->s->kern->conv(&k);
 }
 
-/* The newest width - 1 of what was kept and x. */
+/* The newest width - 1 of what was kept and x; zeros before the first token, as a step reads all of them. */
 static void keep_newest(const op_conv *a)
 {
     const int64_t d = a->x.d, n = a->x.n_tok, most = a->width - 1;
     const int64_t old = n < most ? most - n : 0;
-    memmove(a->kept, a->kept + (most - old) * d, (size_t)(old * d) * sizeof(float));
+    if (a->seq.past > 0)
+        memmove(a->kept, a->kept + (most - old) * d, (size_t)(old * d) * sizeof(float));
+    else
+        memset(a->kept, 0, (size_t)(old * d) * sizeof(float));
     for (int64_t i = old; i < most; i++) {
         const int64_t t = n - most + i;
         const float *from = a->x.data + t / LANES * a->x.stride + t % LANES;
