@@ -129,15 +129,16 @@ typedef struct lath_model_info {
     int32_t n_layers, n_heads, vocab_size;
     int64_t d_model, d_ff;
     int32_t max_tokens; /* the window: min(position table, max_seq_length, rope_table_max_seq_len), specials included */
-    int64_t d_embedding;    /* length of a vector (after a Dense module) */
-    lath_pooling pooling;   /* what AUTO means for this model */
-    int32_t normalized;     /* 1: vectors have length 1 by the model's own modules */
-    int32_t n_tensors;      /* in the weight files */
-    int32_t n_unused;       /* of them, not used by the architecture */
-    uint64_t n_params;      /* elements of the tensors that are used */
-    uint64_t file_bytes;    /* of the weight files */
-    uint64_t private_bytes; /* memory that the model holds beside the map (tokenizer, small vectors, copies) */
-    uint64_t batch_bytes;   /* working memory that an embedder takes for a full batch of the default size */
+    int64_t d_embedding;     /* length of a vector (after a Dense module) */
+    lath_pooling pooling;    /* what AUTO means for this model */
+    int32_t normalized;      /* 1: vectors have length 1 by the model's own modules */
+    int32_t n_tensors;       /* in the weight files */
+    int32_t n_unused;        /* of them, not used by the architecture */
+    int32_t n_unused_groups; /* of those, that the architecture knows */
+    uint64_t n_params;       /* elements of the tensors that are used */
+    uint64_t file_bytes;     /* of the weight files */
+    uint64_t private_bytes;  /* memory that the model holds beside the map (tokenizer, small vectors, copies) */
+    uint64_t batch_bytes;    /* working memory that an embedder takes for a full batch of the default size */
     int32_t n_prompts;
     const char *default_prompt; /* name or NULL */
     uint64_t fingerprint[2];    /* of configuration, tokenizer and samples of the weights: quick, for display */
@@ -188,6 +189,13 @@ typedef struct lath_dtype_info {
 } lath_dtype_info;
 /* Dtype i of 0 .. n_dtypes - 1 of the tensors in use, the one of most bytes first. LATH_ERR_USAGE when out of range. */
 LATH_API lath_status lath_model_get_dtype(const lath_model *model, int32_t i, lath_dtype_info *out, lath_error *err);
+
+typedef struct lath_unused_info {
+    const char *what; /* "vision tower", "MTP head" */
+    int32_t n_tensors;
+} lath_unused_info;
+/* Group i of 0 .. n_unused_groups - 1 of tensors that the architecture knows and does not use. LATH_ERR_USAGE when out of range. */
+LATH_API lath_status lath_model_get_unused(const lath_model *model, int32_t i, lath_unused_info *out, lath_error *err);
 
 /* Prompt i of 0 .. n_prompts - 1 (config_sentence_transformers.json). */
 LATH_API lath_status lath_model_get_prompt(const lath_model *model, int32_t i, const char **name, const char **text,
