@@ -232,7 +232,7 @@ typedef struct kern_conv_args {
     const float *w; /* [width][d], the oldest tap first; any alignment */
     const float *x; /* [d][16] */
     /* What is before lane 0 of feature f: before[f * before_feature + i * before_tap], i < width - 1, the oldest first. A panel before is data + 16 -
-     * (width - 1) with strides 16 and 1, a kept state [width - 1][d] has strides 1 and d. */
+     * (width - 1) with strides 16 and 1, a kept state [width - 1][d] has strides 1 and d. NULL: nothing is, and no lane has such a tap. */
     const float *before;
     int64_t before_feature, before_tap;
     /* [16]: so many of the newest taps of a lane count, the others are as if 0, whatever they hold; width: all. */

@@ -32,18 +32,18 @@ VEC_INLINE __m256 conv4_half(const __m256 w[4], __m256 x, __m128 below, const __
     return vec_silu(_mm256_fmadd_ps(w[3], _mm256_and_ps(always, x), sum));
 }
 
-static void conv4(const kern_conv_args *a)
+static void conv4(const kern_conv_args *a, const float *before, int64_t feature, int64_t tap)
 {
     __m256 mask[2][4];
     for (int h = 0; h < 2; h++)
         for (int back = 0; back < 4; back++) mask[h][back] = tap_mask(a->have + 8 * h, back);
     for (int64_t f = 0; f < a->d; f++) {
-        const float *x = a->x + f * KERN_LANES, *b = a->before + f * a->before_feature;
+        const float *x = a->x + f * KERN_LANES, *b = before + f * feature;
         const __m256 low = _mm256_load_ps(x), high = _mm256_load_ps(x + 8);
-        const __m128 before = _mm_setr_ps(0.0f, b[0], b[a->before_tap], b[2 * a->before_tap]);
+        const __m128 below = _mm_setr_ps(0.0f, b[0], b[tap], b[2 * tap]);
         __m256 w[4];
         for (int j = 0; j < 4; j++) w[j] = _mm256_broadcast_ss(a->w + j * a->d + f);
-        _mm256_store_ps(a->y + f * KERN_LANES, conv4_half(w, low, before, mask[0] + 1, mask[0][0]));
+        _mm256_store_ps(a->y + f * KERN_LANES, conv4_half(w, low, below, mask[0] + 1, mask[0][0]));
         _mm256_store_ps(a->y + f * KERN_LANES + 8,
                         conv4_half(w, high, _mm256_extractf128_ps(low, 1), mask[1] + 1, mask[1][0]));
     }
@@ -51,15 +51,17 @@ static void conv4(const kern_conv_args *a)
 
 void kern_avx2_conv(const kern_conv_args *a)
 {
+    static const float none = 0.0f; /* read where there is nothing before; it counts for no lane */
+    const float *before = a->before ? a->before : &none;
+    const int64_t feature = a->before ? a->before_feature : 0, tap_step = a->before ? a->before_tap : 0;
     const int32_t last = a->width - 1;
     if (a->width == 4) {
-        conv4(a);
+        conv4(a, before, feature, tap_step);
         return;
     }
     _Alignas(64) float row[2 * KERN_LANES] = {0};
     for (int64_t f = 0; f < a->d; f++) {
-        for (int32_t i = 0; i < last; i++)
-            row[KERN_LANES - last + i] = a->before[f * a->before_feature + i * a->before_tap];
+        for (int32_t i = 0; i < last; i++) row[KERN_LANES - last + i] = before[f * feature + i * tap_step];
         memcpy(row + KERN_LANES, a->x + f * KERN_LANES, KERN_LANES * sizeof(float));
         for (int h = 0; h < KERN_LANES; h += 8) {
             __m256 sum = _mm256_setzero_ps();
