@@ -171,7 +171,8 @@ static lath_status add_text(generation *g, int32_t id, lath_error *err)
     if (reasoning_is_marker(&g->think, id)) {
         TRY(flush_decoder(g, err));
         piece = tok_token(g->s->model->tokenizer.tok, id, &len);
-        reasoning_push(&g->think, piece, len, &g->thought, &g->answer);
+        /* Half a character that came out of the decoder may have begun the answer. */
+        if (reasoning_is_marker(&g->think, id)) reasoning_push(&g->think, piece, len, &g->thought, &g->answer);
     } else if (has_text(g, id)) {
         TRY(lath_decoder_push(g->decoder, &id, 1, &piece, &len, err));
         reasoning_push(&g->think, piece, len, &g->thought, &g->answer);

@@ -306,6 +306,38 @@ static void test_generate(void **state)
     writes(answer_alone, o, (want){"", " a<think>", LATH_FINISH_STOP, 0}, &s);
 }
 
+/* Markers that are special tokens, whose text decoders leave out. */
+static void test_special_markers(void **state)
+{
+    static const int32_t whole[] = {0xC3, BEGIN, 'a', 0xC4, END, 'c', TURN, -1}; /* a character that is cut, too */
+    static const int32_t thought[] = {BEGIN, 'a', 0xC3, END, ' ', 'c', TURN, -1};
+    lath_generate_options o = LATH_GENERATE_OPTIONS_INIT;
+    char copy[TMP_PATH];
+    lath_model *usual = model;
+    seen s;
+    size_t n;
+    (void)state;
+    tmp_copy(copy, dir);
+    char *json = tmp_read(copy, "tokenizer.json", &n);
+    for (char *at = json; (at = strstr(at, "\"special\":false")) != NULL;) memcpy(at, "\"special\":true ", 15);
+    tmp_write(copy, "tokenizer.json", json);
+    free(json);
+    assert_ok(lath_model_open(rt, copy, NULL, &model, &err), err);
+    writes(thought, o, (want){"", "a\xEF\xBF\xBD c", LATH_FINISH_STOP, 0}, &s);
+    o.reasoning = &think;
+    writes(thought, o, (want){"a\xEF\xBF\xBD", "c", LATH_FINISH_STOP, 3}, &s);
+    writes(whole, o,
+           (want){"",
+                  "\xEF\xBF\xBD"
+                  "a\xEF\xBF\xBD"
+                  "c",
+                  LATH_FINISH_STOP, 0},
+           &s);
+    lath_model_close(model);
+    model = usual;
+    tmp_remove(copy);
+}
+
 static void test_budget(void **state)
 {
     static const int32_t script[] = {BEGIN, 'a', 'b', 'c', 'd', 'e', TURN, -1};
@@ -393,8 +425,9 @@ static void test_grammar(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_known),   cmocka_unit_test(test_unknown),
-                                       cmocka_unit_test(test_prompts), cmocka_unit_test(test_generate),
-                                       cmocka_unit_test(test_budget),  cmocka_unit_test(test_grammar)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_known),          cmocka_unit_test(test_unknown),
+                                       cmocka_unit_test(test_prompts),        cmocka_unit_test(test_generate),
+                                       cmocka_unit_test(test_budget),         cmocka_unit_test(test_grammar),
+                                       cmocka_unit_test(test_special_markers)};
     return cmocka_run_group_tests(tests, setup, teardown) != 0;
 }
