@@ -30,7 +30,8 @@ class ModelOptions(c.Structure):
 
 
 class SessionOptions(c.Structure):
-    _fields_ = [("struct_size", c.c_size_t), ("ctx", c.c_int32), ("kv", c.c_int), ("progress", c.c_void_p), ("progress_ctx", c.c_void_p)]
+    _fields_ = [("struct_size", c.c_size_t), ("ctx", c.c_int32), ("kv", c.c_int), ("progress", c.c_void_p), ("progress_ctx", c.c_void_p),
+                ("snapshot_bytes", c.c_uint64)]
 
 
 class LathSession:
@@ -43,7 +44,7 @@ class LathSession:
         self.check(self.lib.lath_runtime_create(c.byref(options), c.byref(self.rt), c.byref(self.err)))
         model = ModelOptions(c.sizeof(ModelOptions), 0, precision)
         self.check(self.lib.lath_model_open(self.rt, str(path).encode(), c.byref(model), c.byref(self.model), c.byref(self.err)))
-        session = SessionOptions(c.sizeof(SessionOptions), ctx, 0, None, None)
+        session = SessionOptions(c.sizeof(SessionOptions), ctx, 0, None, None, 0)
         self.check(self.lib.lath_session_create(self.model, c.byref(session), c.byref(self.session), c.byref(self.err)))
 
     def check(self, status):
