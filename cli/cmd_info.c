@@ -281,6 +281,51 @@ static lath_status table_dtypes(buf *b, const facts *f, lath_error *err)
     return LATH_OK;
 }
 
+/* The part of the model that a tensor is of, by its name: all before the first word that says more than "model" or the number of a block. */
+static size_t part_length(const char *name)
+{
+    static const char *const words[] = {"model", "language_model", "bert", "blk", "layers"};
+    size_t from = 0;
+    for (;;) {
+        const size_t n = strcspn(name + from, ".");
+        bool says_little = false;
+        for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+            says_little |= strlen(words[i]) == n && strncmp(words[i], name + from, n) == 0;
+        if (!says_little || name[from + n] == 0) return from + n;
+        from += n + 1;
+    }
+}
+
+/* What of the files is not read, by parts: what sees images, what predicts further tokens. */
+static lath_status table_unused(buf *b, const facts *f, lath_error *err)
+{
+    enum { MAX_PARTS = 6 };
+    struct {
+        char name[64];
+        int n;
+    } parts[MAX_PARTS] = {0};
+    int n_parts = 0, others = 0;
+    for (int32_t i = 0; i < f->m.n_tensors && f->m.n_unused > 0; i++) {
+        lath_tensor_info t;
+        char name[64];
+        int at = 0;
+        TRY(lath_model_get_tensor(f->model, i, &t, err));
+        if (t.used) continue;
+        snprintf(name, sizeof(name), "%.*s", (int)part_length(t.name), t.name);
+        while (at < n_parts && strcmp(parts[at].name, name) != 0) at++;
+        if (at == MAX_PARTS) {
+            others++;
+            continue;
+        }
+        if (at == n_parts) snprintf(parts[n_parts++].name, sizeof(name), "%s", name);
+        parts[at].n++;
+    }
+    for (int i = 0; i < n_parts; i++)
+        row(b, i == 0 ? "not read" : "", "%s: %d tensor%s", parts[i].name, parts[i].n, parts[i].n == 1 ? "" : "s");
+    if (others) row(b, "", "others: %d", others);
+    return LATH_OK;
+}
+
 static lath_status table_tensors(buf *b, const facts *f, lath_error *err)
 {
     buf_char(b, '\n');
@@ -356,6 +401,7 @@ static lath_status print_table(buf *b, const facts *f, bool tensors, lath_error 
     table_inference(b, m);
     row(b, "weights", "%s, %.1f M parameters, %d tensors (%d unused), %s in files", m->weights,
         (double)m->n_params / 1e6, (int)m->n_tensors, (int)m->n_unused, size_text(m->file_bytes, a));
+    TRY(table_unused(b, f, err));
     TRY(table_dtypes(b, f, err));
     row(b, "memory", "files mapped, beside them %s for the model and %s for a full batch",
         size_text(m->private_bytes, c), size_text(m->batch_bytes, d));
