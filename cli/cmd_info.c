@@ -73,6 +73,10 @@ static void put_session(buf *b, const facts *f)
     number(b, "most", (uint64_t)p->most);
     number(b, "kv_bytes", p->kv_bytes);
     number(b, "work_bytes", p->work_bytes);
+    number(b, "recurrent_layers", (uint64_t)p->n_recurrent);
+    number(b, "recurrent_bytes", p->recurrent_bytes);
+    number(b, "snapshots", (uint64_t)p->n_snapshots);
+    number(b, "snapshot_bytes", p->snapshot_bytes);
     number(b, "token_bytes", p->token_bytes);
     number(b, "far_token_bytes", p->far_bytes);
     number(b, "window_layers", (uint64_t)p->n_windows);
@@ -141,6 +145,18 @@ static lath_status put_tensors(buf *b, const facts *f, lath_error *err)
     return LATH_OK;
 }
 
+static lath_status put_unused(buf *b, const facts *f, lath_error *err)
+{
+    buf_str(b, "\"unused\":{");
+    for (int32_t i = 0; i < f->m.n_unused_groups; i++) {
+        lath_unused_info u;
+        TRY(lath_model_get_unused(f->model, i, &u, err));
+        buf_printf(b, "%s\"%s\":%d", i > 0 ? "," : "", u.what, (int)u.n_tensors);
+    }
+    buf_str(b, "},");
+    return LATH_OK;
+}
+
 /* inference_config.json; null is what it does not say and what has no default. */
 static void put_inference(buf *b, const lath_model_info *m)
 {
@@ -191,6 +207,7 @@ static lath_status print_json(buf *b, const facts *f, bool tensors, lath_error *
     number(b, "params", m->n_params);
     number(b, "tensors", (uint64_t)m->n_tensors);
     number(b, "unused_tensors", (uint64_t)m->n_unused);
+    TRY(put_unused(b, f, err));
     number(b, "file_bytes", m->file_bytes);
     number(b, "private_bytes", m->private_bytes);
     number(b, "batch_bytes", m->batch_bytes);
@@ -281,48 +298,20 @@ static lath_status table_dtypes(buf *b, const facts *f, lath_error *err)
     return LATH_OK;
 }
 
-/* The part of the model that a tensor is of, by its name: all before the first word that says more than "model" or the number of a block. */
-static size_t part_length(const char *name)
-{
-    static const char *const words[] = {"model", "language_model", "bert", "blk", "layers"};
-    size_t from = 0;
-    for (;;) {
-        const size_t n = strcspn(name + from, ".");
-        bool says_little = false;
-        for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-            says_little |= strlen(words[i]) == n && strncmp(words[i], name + from, n) == 0;
-        if (!says_little || name[from + n] == 0) return from + n;
-        from += n + 1;
-    }
-}
-
-/* What of the files is not read, by parts: what sees images, what predicts further tokens. */
+/* What the tensors are of that are not used, as far as that is known. */
 static lath_status table_unused(buf *b, const facts *f, lath_error *err)
 {
-    enum { MAX_PARTS = 6 };
-    struct {
-        char name[64];
-        int n;
-    } parts[MAX_PARTS] = {0};
-    int n_parts = 0, others = 0;
-    for (int32_t i = 0; i < f->m.n_tensors && f->m.n_unused > 0; i++) {
-        lath_tensor_info t;
-        char name[64];
-        int at = 0;
-        TRY(lath_model_get_tensor(f->model, i, &t, err));
-        if (t.used) continue;
-        snprintf(name, sizeof(name), "%.*s", (int)part_length(t.name), t.name);
-        while (at < n_parts && strcmp(parts[at].name, name) != 0) at++;
-        if (at == MAX_PARTS) {
-            others++;
-            continue;
-        }
-        if (at == n_parts) snprintf(parts[n_parts++].name, sizeof(name), "%s", name);
-        parts[at].n++;
+    int32_t rest = f->m.n_unused;
+    if (f->m.n_unused_groups == 0) return LATH_OK;
+    buf_printf(b, "%-16s ", "not used");
+    for (int32_t i = 0; i < f->m.n_unused_groups; i++) {
+        lath_unused_info u;
+        TRY(lath_model_get_unused(f->model, i, &u, err));
+        buf_printf(b, "%s%d of the %s", i > 0 ? ", " : "", (int)u.n_tensors, u.what);
+        rest -= u.n_tensors;
     }
-    for (int i = 0; i < n_parts; i++)
-        row(b, i == 0 ? "not read" : "", "%s: %d tensor%s", parts[i].name, parts[i].n, parts[i].n == 1 ? "" : "s");
-    if (others) row(b, "", "others: %d", others);
+    if (rest > 0) buf_printf(b, ", %d more", (int)rest);
+    buf_char(b, '\n');
     return LATH_OK;
 }
 
@@ -373,6 +362,9 @@ static void table_session(buf *b, const facts *f)
             size_text(p->far_bytes, far));
     else
         row(b, "a token", "%s of keys and values", size_text(p->token_bytes, token));
+    if (p->n_recurrent)
+        row(b, "state", "%s in %d layers, %s for %d snapshots", size_text(p->recurrent_bytes, kv), (int)p->n_recurrent,
+            size_text(p->snapshot_bytes, work), (int)p->n_snapshots);
     table_ends(b, f);
 }
 

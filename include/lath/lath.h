@@ -129,15 +129,16 @@ typedef struct lath_model_info {
     int32_t n_layers, n_heads, vocab_size;
     int64_t d_model, d_ff;
     int32_t max_tokens; /* the window: min(position table, max_seq_length, rope_table_max_seq_len), specials included */
-    int64_t d_embedding;    /* length of a vector (after a Dense module) */
-    lath_pooling pooling;   /* what AUTO means for this model */
-    int32_t normalized;     /* 1: vectors have length 1 by the model's own modules */
-    int32_t n_tensors;      /* in the weight files */
-    int32_t n_unused;       /* of them, not used by the architecture */
-    uint64_t n_params;      /* elements of the tensors that are used */
-    uint64_t file_bytes;    /* of the weight files */
-    uint64_t private_bytes; /* memory that the model holds beside the map (tokenizer, small vectors, copies) */
-    uint64_t batch_bytes;   /* working memory that an embedder takes for a full batch of the default size */
+    int64_t d_embedding;     /* length of a vector (after a Dense module) */
+    lath_pooling pooling;    /* what AUTO means for this model */
+    int32_t normalized;      /* 1: vectors have length 1 by the model's own modules */
+    int32_t n_tensors;       /* in the weight files */
+    int32_t n_unused;        /* of them, not used by the architecture */
+    int32_t n_unused_groups; /* of those, that the architecture knows */
+    uint64_t n_params;       /* elements of the tensors that are used */
+    uint64_t file_bytes;     /* of the weight files */
+    uint64_t private_bytes;  /* memory that the model holds beside the map (tokenizer, small vectors, copies) */
+    uint64_t batch_bytes;    /* working memory that an embedder takes for a full batch of the default size */
     int32_t n_prompts;
     const char *default_prompt; /* name or NULL */
     uint64_t fingerprint[2];    /* of configuration, tokenizer and samples of the weights: quick, for display */
@@ -188,6 +189,13 @@ typedef struct lath_dtype_info {
 } lath_dtype_info;
 /* Dtype i of 0 .. n_dtypes - 1 of the tensors in use, the one of most bytes first. LATH_ERR_USAGE when out of range. */
 LATH_API lath_status lath_model_get_dtype(const lath_model *model, int32_t i, lath_dtype_info *out, lath_error *err);
+
+typedef struct lath_unused_info {
+    const char *what; /* "vision tower", "MTP head" */
+    int32_t n_tensors;
+} lath_unused_info;
+/* Group i of 0 .. n_unused_groups - 1 of tensors that the architecture knows and does not use. LATH_ERR_USAGE when out of range. */
+LATH_API lath_status lath_model_get_unused(const lath_model *model, int32_t i, lath_unused_info *out, lath_error *err);
 
 /* Prompt i of 0 .. n_prompts - 1 (config_sentence_transformers.json). */
 LATH_API lath_status lath_model_get_prompt(const lath_model *model, int32_t i, const char **name, const char **text,
@@ -586,7 +594,12 @@ LATH_API void lath_rerank_order(const lath_rerank_result *results, size_t n, siz
  * sessions of one model are independent.
  *
  * Tokens added by one call of two or more are computed together (prefill), a single one as a step: the two differ by rounding (1e-4 of the logits with
- * LATH_PRECISION_EXACT). How a prefill is cut into batches, and the number of threads, change no bit. */
+ * LATH_PRECISION_EXACT). How a prefill is cut into batches, and the number of threads, change no bit.
+ *
+ * Layers that recur keep a state of constant size, of which the last tokens cannot be taken away. Snapshots of it are kept (snapshot_bytes): where calls that add
+ * several tokens begin and end, before the last two messages that one of them adds (behind the tokens that end a message), every 512 tokens of a long one and
+ * every 256 that come one by one; the far ones are thinned out. lath_session_sync and lath_session_rewind go back to the nearest one. To go back to it is exact; what
+ * follows differs by rounding (1e-4) from the same tokens read in other calls, and has the same bits after the same calls. */
 typedef struct lath_session lath_session;
 
 /* How keys and values are kept. AUTO: as F16 where the model's weights have fewer bits than f32 and the model is opened with LATH_PRECISION_AUTO, else F32. */
@@ -600,10 +613,12 @@ typedef struct lath_session_options {
     lath_progress_fn
         progress; /* NULL, or called at once and then every 50 ms or so while more than one token is added, with how many tokens are held and will be */
     void *progress_ctx;
+    uint64_t
+        snapshot_bytes; /* most that snapshots of layers that recur may take; 0: 8 of them, less where that is over 512 MiB, but 3; less than one takes (1, say): none */
 } lath_session_options;
-#define LATH_SESSION_OPTIONS_INIT                                 \
-    {                                                             \
-        sizeof(lath_session_options), 0, LATH_KV_AUTO, NULL, NULL \
+#define LATH_SESSION_OPTIONS_INIT                                    \
+    {                                                                \
+        sizeof(lath_session_options), 0, LATH_KV_AUTO, NULL, NULL, 0 \
     }
 
 /* What a session of these options takes, without making one. */
@@ -615,8 +630,10 @@ typedef struct lath_session_plan {
     uint64_t far_bytes;        /* that a token takes once those layers that have a window go on overwriting it */
     int32_t n_windows, window; /* layers with a sliding window; the widest of them */
     int32_t n_kv_heads, head_dim;
-    int32_t tied;             /* 1: the output head is the matrix of the embeddings */
-    uint64_t recurrent_bytes; /* states of the layers that recur, whose size is the same at any length */
+    int32_t tied;                     /* 1: the output head is the matrix of the embeddings */
+    uint64_t recurrent_bytes;         /* states of the layers that recur, whose size is the same at any length */
+    uint64_t snapshot_bytes;          /* snapshots of them; memory is used as they are taken */
+    int32_t n_recurrent, n_snapshots; /* layers that recur; snapshots that there is room for */
 } lath_session_plan;
 /* Errors as lath_session_create has them, and LATH_ERR_USAGE when out->struct_size is not one that this library knows. */
 LATH_API lath_status lath_session_get_plan(const lath_model *model, const lath_session_options *opts,
@@ -633,14 +650,20 @@ LATH_API size_t lath_session_capacity(const lath_session *s);
 LATH_API const int32_t *lath_session_tokens(const lath_session *s);
 
 /* Adds n tokens (0: nothing happens); the logits of the last are there then. LATH_ERR_KV_FULL: more than it can hold, nothing was added.
- * LATH_ERR_INPUT: an id that the model has no embedding for. LATH_ERR_FORMAT: weights or logits that are not finite. */
+ * LATH_ERR_INPUT: an id that the model has no embedding for. LATH_ERR_FORMAT: weights or logits that are not finite. After an error lath_session_size says
+ * what is held: what was before, or less where that could not be kept. */
 LATH_API lath_status lath_session_append(lath_session *s, const int32_t *ids, size_t n, lath_error *err);
 /* Makes the session hold exactly these n >= 1 tokens: keeps the longest common prefix, computes the rest (the last token at least where its logits are not
  * there). *reused (may be NULL): tokens that were kept. Errors as lath_session_append has them. */
 LATH_API lath_status lath_session_sync(lath_session *s, const int32_t *ids, size_t n, size_t *reused, lath_error *err);
 /* Drops all tokens behind the first n and returns how many are held then: n, or 0 where a sliding window that the next token would see has been
- * overwritten (more than 512 tokens further on). */
+ * overwritten (more than 512 tokens further on). In a model with layers that recur: as many as the nearest snapshot below holds, n where n is marked. */
 LATH_API size_t lath_session_rewind(lath_session *s, size_t n);
+/* What is held now can be gone back to exactly (lath_session_rewind, lath_session_sync), bit for bit, until it is cut off or lath_session_unmark is called with
+ * its number of tokens. LATH_ERR_KV_FULL: as many are marked as there is room for, one snapshot less than lath_session_plan has. A model without layers
+ * that recur needs no marks, and gets none. */
+LATH_API lath_status lath_session_mark(lath_session *s, lath_error *err);
+LATH_API void lath_session_unmark(lath_session *s, size_t n);
 /* The raw logits [vocab_size] of the last token, borrowed until the next call. LATH_ERR_USAGE: none has been computed since a rewind. */
 LATH_API lath_status lath_session_logits(const lath_session *s, const float **logits, lath_error *err);
 /* As lath_session_append, and fn sees the logits [vocab_size] of every token in turn (`at`: its place in the session); what it returns, if not 0, ends
@@ -655,6 +678,9 @@ typedef struct lath_session_stats {
     uint64_t n_prefill, n_step;           /* tokens computed together, and alone */
     double seconds_prefill, seconds_step; /* for all of them */
     uint64_t recurrent_bytes;             /* states of layers that recur */
+    uint64_t snapshot_bytes;              /* room for snapshots of them */
+    uint64_t n_restored;                  /* times that one was gone back to */
+    int32_t n_snapshots;                  /* that are held */
 } lath_session_stats;
 LATH_API lath_status lath_session_get_stats(const lath_session *s, lath_session_stats *out, lath_error *err);
 

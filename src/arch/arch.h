@@ -114,6 +114,13 @@ enum arch_stored {
 
 typedef struct arch_model arch_model;
 
+/* Tensors of the files that a family knows and does not use, by how their names begin; "{}" stands for the numbers of layers that are not the model's. */
+enum { ARCH_UNUSED_NAMES = 5 };
+typedef struct arch_unused {
+    const char *what; /* NULL ends a list */
+    const char *names[ARCH_UNUSED_NAMES];
+} arch_unused;
+
 typedef struct arch_desc {
     const char *name;
     const char *const *prefixes; /* tried before each name, "" among them; NULL ends */
@@ -122,6 +129,7 @@ typedef struct arch_desc {
     const arch_weight_row *rows; /* the first is of the embeddings */
     size_t n_rows;
     size_t model_size, layer_size; /* of the family's structs that rows point into */
+    const arch_unused *unused;     /* NULL: it knows of none */
     /* The bits of arch_weight_row.when for one layer; NULL: all have the model's `has`. */
     uint32_t (*layer_has)(const arch_model *m, int32_t layer);
     /* After binding: derived pieces (norms, FFN). */

@@ -217,7 +217,7 @@ static lath_status parse_qwen3_5_moe_outer(arch_model *m, const json_value *c, c
         .n_rows = sizeof(rows) / sizeof(rows[0]), .model_size = sizeof(prenorm_model),                        \
         .layer_size = sizeof(prenorm_layer), .finish = prenorm_finish, .state_floats = prenorm_state_floats,  \
         .forward = prenorm_forward, .window = prenorm_window, .layer_has = layer_has, .stale = prenorm_stale, \
-        .recurrent = prenorm_recurrent                                                                        \
+        .recurrent = prenorm_recurrent, .unused = decoder_unused                                              \
     }
 extern const arch_desc arch_qwen3_next, arch_qwen3_5, arch_qwen3_5_text, arch_qwen3_5_moe, arch_qwen3_5_moe_text;
 const arch_desc arch_qwen3_next = DESC("qwen3_next", parse_qwen3_next);

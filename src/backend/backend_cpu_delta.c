@@ -28,6 +28,7 @@ static void conv_task(void *ctx, int64_t p, int32_t worker)
     const conv_job *j = ctx;
     const op_conv *a = j->a;
     const int64_t n = smaller(a->x.n_tok - p * LANES, LANES);
+    static const float nothing[KERN_CONV_WIDTH - 1] = {0};
     int32_t have[LANES] = {0};
     for (int32_t i = 0; i < a->seq.n_seq; i++) {
         const int64_t begin = a->seq.start[i], end = smaller(a->seq.start[i + 1], p * LANES + n);
@@ -46,10 +47,13 @@ static void conv_task(void *ctx, int64_t p, int32_t worker)
         k.before = k.x - a->x.stride + LANES - (a->width - 1);
         k.before_feature = LANES;
         k.before_tap = 1;
-    } else {
-        k.before = a->kept; /* where there is none, no tap counts that would read it */
+    } else if (a->kept) {
+        k.before = a->kept;
         k.before_feature = 1;
         k.before_tap = a->x.d;
+    } else {
+        k.before = nothing; /* may be read, though no tap of it counts */
+        k.before_tap = 1;
     }
     j->s->kern->conv(&k);
 }

@@ -114,3 +114,24 @@ const int32_t *model_end_ids(const lath_model *m, int32_t *n)
     *n = m->n_ends;
     return m->ends;
 }
+
+static bool is_end(const lath_model *m, int32_t id)
+{
+    for (int32_t i = 0; i < m->n_ends; i++)
+        if (m->ends[i] == id) return true;
+    return false;
+}
+
+int32_t model_last_turn(const lath_model *m, const int32_t *ids, int32_t begin, int32_t end)
+{
+    enum { BETWEEN = 2 };
+    for (int32_t i = end - 2; i >= 0 && i + BETWEEN >= begin; i--) {
+        if (!is_end(m, ids[i])) continue;
+        int32_t at = i + 1;
+        while (at < end && at <= i + BETWEEN && !tok_is_special(m->tokenizer.tok, ids[at])) at++;
+        if (at == end) continue; /* nothing has begun */
+        if (!tok_is_special(m->tokenizer.tok, ids[at])) at = i + 1;
+        if (at > begin) return at;
+    }
+    return -1;
+}

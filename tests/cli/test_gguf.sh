@@ -27,8 +27,7 @@ run embed -m "$G" x; fails_with 3 'is not there'
 
 # a model with delta nets: the block that predicts further tokens is not read, and that is said
 run info -m "$TESTS/golden/gguf/qwen3_5_moe_with_images/model.gguf"; exit_is 0; err_empty
-out_has '^architecture  *qwen3_5_moe_text$'; out_has '77 tensors (20 unused)'; out_has '^not read  *blk.3: 20 tensors$'
-run info -m "$TESTS/golden/decoder/qwen3_5_moe_with_images"; exit_is 0; out_has '^not read  *model.visual: 21 tensors$'; out_has '^  *mtp: 32 tensors$'
+out_has '^architecture  *qwen3_5_moe_text$'; out_has '77 tensors (20 unused)'; out_has '^not used  *20 of the MTP head$'
 
 # whole models: as any other
 L=$TESTS/golden/gguf/llama3_scaling_tied/model.gguf
