@@ -110,7 +110,7 @@ lath_status lm_session(lm_job *j, int64_t ctx, lath_error *err)
 static lath_status put_message(lm_job *j, const buf *text, lath_error *err)
 {
     const options *o = j->o;
-    TRY(dialog_open(&j->talk, j->s.model, o->chat_template, err));
+    TRY(dialog_open(&j->talk, j->s.model, o, err));
     if (o->system) TRY(dialog_set_system(&j->talk, o->system, strlen(o->system), err));
     TRY(dialog_add(&j->talk, "user", text->data ? text->data : "", text->len, err));
     TRY(dialog_render(&j->talk, err));

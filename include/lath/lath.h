@@ -686,6 +686,16 @@ LATH_API lath_status lath_session_get_stats(const lath_session *s, lath_session_
 
 /* -------------------------------------------------------------------------------------------------------------- generation */
 
+/* How a model keeps what it thinks apart from its answer: a block that the text begins with, between two markers. Where they are found in a text, however
+ * tokens cut them, what is between them is told as `reasoning`, what is behind as `text`; white space around both that belongs to the markers is left out. A
+ * block that never ends is all reasoning; markers further on in the answer are text of it. lath_chat_reasoning knows those of a model. */
+typedef struct lath_reasoning {
+    lath_text begin, end; /* "<think>", "</think>"; both empty: they are not known, nothing is told apart */
+    /* How a block is ended that is to end now: the end marker with the white space that the template has around it; empty: the marker alone. */
+    lath_text close;
+    int32_t has_switch; /* 1: the template can be told whether to think (lath_chat_input.think) */
+} lath_reasoning;
+
 typedef enum lath_finish {
     LATH_FINISH_STOP = 0,  /* an end token, or a stop string */
     LATH_FINISH_LENGTH = 1 /* max_tokens, or the session is full */
@@ -706,10 +716,15 @@ typedef struct lath_generate_options {
         new_text; /* 1: the text stands alone, as an answer in a conversation; 0: it goes on from the prompt, its first space is kept */
     const lath_grammar *
         grammar; /* not NULL: what the text must be like; it ends when it is complete and nothing may follow, and only then at an end token */
+    /* Not NULL: the text may begin with a block of reasoning. Stop strings do not match in it. A grammar is about the answer alone: the block, which the
+     * model may still begin, is free text, only that no token ends the text in it; the white space of `close` follows it, then the grammar holds. */
+    const lath_reasoning *reasoning;
+    int32_t reasoning_open;   /* 1: the prompt ends inside the block (lath_chat_prompt.reasoning_open) */
+    int32_t reasoning_budget; /* N: behind N tokens of the block `close` comes, as tokens of the text; -1: none */
 } lath_generate_options;
-#define LATH_GENERATE_OPTIONS_INIT                                               \
-    {                                                                            \
-        sizeof(lath_generate_options), -1, NULL, NULL, 0, NULL, 0, 0, 0, 0, NULL \
+#define LATH_GENERATE_OPTIONS_INIT                                                            \
+    {                                                                                         \
+        sizeof(lath_generate_options), -1, NULL, NULL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, -1 \
     }
 
 /* A step of generation. Pointers are borrowed during the call. */
@@ -720,6 +735,8 @@ typedef struct lath_generated {
     double logprob;                /* of the token, when n_logprobs > 0 */
     const lath_token_logprob *top; /* [n_top] */
     size_t n_top;
+    const char *reasoning; /* what is thought (opts->reasoning), in whole characters; may be empty */
+    size_t reasoning_len;
 } lath_generated;
 /* A result other than 0 ends the generation with LATH_ERR_INTERRUPTED. */
 typedef int (*lath_generated_fn)(void *ctx, const lath_generated *g);
@@ -730,6 +747,7 @@ typedef struct lath_generate_result {
     size_t n_prompt, n_reused,
         n_tokens; /* tokens of the prompt; those of them that the session had; tokens generated */
     double seconds_prompt, seconds_tokens;
+    size_t n_reasoning; /* of n_tokens those inside the block, its end marker included */
 } lath_generate_result;
 
 /* Makes the session hold the n >= 1 tokens of the prompt (lath_session_sync), then chooses tokens one by one as opts->sample says and tells fn of each.
@@ -767,10 +785,23 @@ LATH_API const lath_tokenizer *lath_chat_tokenizer(const lath_chat *chat);
 LATH_API const char *lath_chat_template(const lath_chat *chat);
 /* The special token that the template writes behind an answer, which ends the model's turn; -1: none. For lath_generate_options.end_ids. */
 LATH_API int32_t lath_chat_end_id(const lath_chat *chat);
+/* How the model shows that it thinks, borrowed, for lath_generate_options.reasoning; NULL: it is not known to think. It is known by a switch of its
+ * template, or by markers that are common ("<think>", "[THINK]", "<|START_THINKING|>", ...) when the template writes their end or each is a token of its
+ * own. The white space around them, and whether there is a switch, is found by rendering conversations. */
+LATH_API const lath_reasoning *lath_chat_reasoning(const lath_chat *chat);
+
+/* What a template is told about thinking, through the variable that it reads for it (enable_thinking, thinking, thinking_mode). Where it has none, OFF changes
+ * nothing (reasoning_budget 0 of lath_generate ends a block where it begins), and ON is LATH_ERR_UNSUPPORTED unless the model thinks anyway. */
+typedef enum lath_think {
+    LATH_THINK_AUTO = 0, /* as the template does it */
+    LATH_THINK_ON = 1,
+    LATH_THINK_OFF = 2
+} lath_think;
 
 typedef struct lath_message {
     const char *role; /* "system", "user", "assistant", ... */
     lath_text content;
+    lath_text reasoning; /* what the model thought before it: the template decides what becomes of it. Empty: none */
 } lath_message;
 
 typedef struct lath_chat_input {
@@ -787,10 +818,11 @@ typedef struct lath_chat_input {
     int32_t continue_last;        /* 1: the last message is not closed: the model goes on with it */
     int32_t has_date;             /* 1: date is given; else a template that asks for it is LATH_ERR_INPUT */
     int64_t date;                 /* seconds since 1970, in the local time that the template is to write */
+    lath_think think;
 } lath_chat_input;
-#define LATH_CHAT_INPUT_INIT                                                                     \
-    {                                                                                            \
-        sizeof(lath_chat_input), NULL, 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, 0, 0, 0, 0 \
+#define LATH_CHAT_INPUT_INIT                                                                                      \
+    {                                                                                                             \
+        sizeof(lath_chat_input), NULL, 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, 0, 0, 0, 0, LATH_THINK_AUTO \
     }
 
 typedef struct lath_chat_prompt {
@@ -798,6 +830,8 @@ typedef struct lath_chat_prompt {
     size_t len;
     const int32_t *ids; /* [n] */
     size_t n;
+    /* 1: it ends behind a begin marker that the template wrote, or in a block that the last message, which goes on, began. */
+    int32_t reasoning_open;
     void *memory; /* the library's */
     const lath_tokenizer *tokenizer;
 } lath_chat_prompt;

@@ -107,9 +107,9 @@ typedef struct arch_weight_row {
 enum arch_stored {
     ARCH_STORED_ROPE_PAIRS = 1,  /* rows of queries and keys are in the order in which rotary pairs are neighbours */
     ARCH_STORED_WHOLE_NORMS = 2, /* norms that are of 1 + weight have it added already */
-    ARCH_STORED_TILED_HEADS =
-        4, /* heads of a delta net's values are in the order that takes each key head once, then each again, ... */
-    ARCH_STORED_DECAY = 8 /* A_log is -exp(A_log) already */
+    ARCH_STORED_TILED_HEADS = 4, /* value head h of a delta net has key head h % n_keys, not h / (n_values / n_keys) */
+    ARCH_STORED_DECAY = 8,       /* A_log is -exp(A_log) already */
+    ARCH_STORED_SPLIT_Z = 16     /* Qwen3-Next's products that are mixed by key heads are two: q, k, v; and z */
 };
 
 typedef struct arch_model arch_model;
@@ -164,6 +164,7 @@ struct arch_model {
     uint32_t has;         /* bits that parse() sets for arch_weight_row.when */
     void *weights;        /* the family's struct */
     void *layers;         /* [n_layers] of the family's layer struct */
+    ffn *ffn;             /* that the weights make, of all layers: set by finish() */
 };
 
 /* What scratch has to be large enough for, for batches of n_tok tokens that see n_keys. */

@@ -54,6 +54,7 @@ lath_status bert_finish(arch_model *m, lath_error *err)
         l->attn_norm.eps = l->ffn_norm.eps = (float)w->eps;
     }
     ffn_dense_init(&w->ffn, w->fn, m->dims.d_ff, layers[0].ffn.gate.w.t, &layers[0].ffn, sizeof(bert_layer));
+    m->ffn = &w->ffn.base;
     return w->buckets.t ? make_bias(m, w, err) : LATH_OK;
 }
 
@@ -70,9 +71,8 @@ typedef struct bert_state {
 
 static size_t wide_floats(const arch_model *m, const backend_ops *ops, int64_t n_tok)
 {
-    const bert_model *w = m->weights;
     const int64_t widths[] = {m->dims.d_embed, 4 * m->dims.d_model};
-    size_t most = ffn_memory_floats(&w->ffn.base, ops, n_tok);
+    size_t most = ffn_memory_floats(m->ffn, ops, n_tok);
     for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
         const size_t n = ops->view_floats(n_tok, widths[i]);
         if (n > most) most = n;
@@ -122,21 +122,27 @@ static lath_status embed(bert_model *w, const fwd *f, const bert_state *s)
     TRY(f->s->ops->gather(f->s, &g));
     TRY(nn_norm(f, s->embed, NULL, &w->embed_norm, s->embed));
     if (w->project.w.t) TRY(nn_linear(f, &w->project, KERN_FN_NONE, s->embed, s->x));
-    return trace_emit(f, TRACE_EMBED, -1, s->x);
+    return trace_emit(f, f->first_layer ? TRACE_RESIDUAL : TRACE_EMBED, f->first_layer - 1, s->x);
 }
 
 /* One post-norm block (Devlin et al. 2018, after Vaswani et al. 2017, fig. 1). x: [n_tok, d_model], changed in place. */
-static lath_status block(bert_model *w, bert_layer *l, const fwd *f, int32_t i, const bert_state *s)
+static lath_status block(const arch_model *m, bert_layer *l, const fwd *f, int32_t i, const bert_state *s)
 {
+    const bert_model *w = m->weights;
+    if (fwd_gain(f, i) != 0) {
+        TRY(nn_scale(f, s->x, fwd_gain(f, i)));
+        return trace_emit(f, TRACE_RESIDUAL, i, s->x);
+    }
     const nn_attention_args args = {.mask = nn_mask_all(f->b),
                                     .rope = s->rope.rope ? &s->rope : NULL,
                                     .bias = w->bias,
-                                    .bias_reach = w->bias_reach};
+                                    .bias_reach = w->bias_reach,
+                                    .layer = i};
     TRY(nn_attention(f, &l->attn, &args, s->x, s->qkv, s->ctx, s->delta)); /* delta = Wo MHA(x)     */
     TRY(trace_emit(f, TRACE_ATTN_OUT, i, s->delta));
     TRY(nn_norm(f, s->x, &s->delta, &l->attn_norm, s->x)); /* x = LN(x + delta)      */
-    TRY(trace_emit(f, TRACE_ATTN_NORM, i, s->x));
-    TRY(ffn_forward(&w->ffn.base, f, i, s->x, s->wide, s->delta)); /* delta = W2 act(W1 x)   */
+    TRY(trace_emit(f, TRACE_MIDDLE, i, s->x));
+    TRY(ffn_run(f, m->ffn, i, s->x, s->wide, s->delta)); /* delta = W2 act(W1 x)   */
     TRY(trace_emit(f, TRACE_FFN_OUT, i, s->delta));
     TRY(nn_norm(f, s->x, &s->delta, &l->ffn_norm, s->x)); /* x = LN(x + delta)      */
     return trace_emit(f, TRACE_RESIDUAL, i, s->x);
@@ -148,7 +154,8 @@ lath_status bert_forward(arch_model *m, const fwd *f, float *state, view *out)
     bert_state s = make_state(m, f->s->ops, f->b->n_tok, state);
     if (w->rope.n_pairs) TRY(nn_rope_fill(f, &w->rope, s.turns, &s.rope));
     TRY(embed(w, f, &s));
-    for (int32_t i = 0; i < m->dims.n_layers; i++) TRY(block(w, (bert_layer *)m->layers + i, f, i, &s));
+    const int32_t end = f->end_layer ? f->end_layer : m->dims.n_layers;
+    for (int32_t i = f->first_layer; i < end; i++) TRY(block(m, (bert_layer *)m->layers + i, f, i, &s));
     *out = s.x;
     return LATH_OK;
 }

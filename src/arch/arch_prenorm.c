@@ -112,7 +112,7 @@ static void finish_moe(arch_model *m, prenorm_layer *layers)
     w->moe.d_expert = m->dims.d_expert;
     w->moe.d_shared = m->dims.d_shared;
     ffn_moe_init(&w->moe);
-    w->ffn = &w->moe.base;
+    m->ffn = &w->moe.base;
 }
 
 lath_status prenorm_finish(arch_model *m, lath_error *err)
@@ -127,7 +127,7 @@ lath_status prenorm_finish(arch_model *m, lath_error *err)
     TRY(finish_norm(m, &w->final_norm, err));
     const bool gated = w->sparse || layers[0].ffn.gate.w.t; /* a family that has experts has gates */
     ffn_dense_init(&w->dense, w->fn, m->dims.d_ff, gated, &layers[0].ffn, sizeof(prenorm_layer));
-    w->ffn = &w->dense.base;
+    m->ffn = &w->dense.base;
     if (w->sparse) finish_moe(m, layers);
     return LATH_OK;
 }
@@ -148,7 +148,7 @@ static size_t wide_floats(const arch_model *m, const backend_ops *ops, int64_t n
 {
     const prenorm_model *w = m->weights;
     const prenorm_layer *layers = m->layers;
-    size_t most = ffn_memory_floats(w->ffn, ops, n_tok);
+    size_t most = ffn_memory_floats(m->ffn, ops, n_tok);
     for (int32_t i = 0; i < m->dims.n_layers; i++) {
         const nn_attention_w *a = &layers[i].attn;
         const size_t n = w->kinds[i] == PRENORM_RECURS ? nn_delta_floats(&layers[i].delta, ops, n_tok)
@@ -203,45 +203,50 @@ static lath_status make_state(const arch_model *m, const fwd *f, float *memory, 
     return prepare_kinds(w, f, wide + wide_floats(m, ops, n_tok), s);
 }
 
-/* x += [scale] [post] delta, h = norm(x). */
+/* x += [scale] [post] delta, which passes `added`; h = norm(x). `sum`: the point of x. */
 static lath_status add_block(const prenorm_model *w, const fwd *f, const op_norm *post, const op_norm *norm,
-                             trace_point point, int32_t layer, const prenorm_state *s)
+                             trace_point added, trace_point sum, int32_t layer, const prenorm_state *s)
 {
     if (post->gamma.data) TRY(nn_norm(f, s->delta, NULL, post, s->delta));
-    if (w->residual_scale != 1) {
-        const op_map scale = {KERN_FN_NONE, w->residual_scale, 1, s->delta, s->delta};
-        TRY(f->s->ops->map(f->s, &scale));
-    }
-    TRY(trace_emit(f, point, layer, s->delta));
-    return nn_add_norm(f, s->x, s->delta, norm, s->h);
+    if (w->residual_scale != 1) TRY(nn_scale(f, s->delta, w->residual_scale));
+    TRY(trace_emit(f, added, layer, s->delta));
+    return nn_add_norm(f, s->x, s->delta, norm, s->h, sum, layer);
+}
+
+/* x *= gain, in the place of a layer. */
+static lath_status scale_stream(const fwd *f, const op_norm *next, int32_t i, const prenorm_state *s)
+{
+    TRY(nn_scale(f, s->x, fwd_gain(f, i)));
+    TRY(trace_emit(f, TRACE_RESIDUAL, i, s->x));
+    return nn_norm(f, s->x, NULL, next, s->h);
 }
 
 /* What the layer's attention, or delta net, makes of `in`, into s->delta. */
 static lath_status mix(prenorm_model *w, prenorm_layer *l, const fwd *f, int32_t i, const prenorm_state *s, view in)
 {
-    if (w->kinds[i] == PRENORM_RECURS)
-        return nn_delta(f, &l->delta, f->recurrent ? f->recurrent[i] : NULL, in, s->wide, s->delta);
+    if (w->kinds[i] == PRENORM_RECURS) return nn_delta(f, &l->delta, i, in, s->wide, s->delta);
     const backend_ops *ops = f->s->ops;
     const int64_t width = nn_attention_width(&l->attn);
     const view qkv = ops->make_view(s->wide, in.n_tok, width),
                ctx = ops->make_view(s->wide + ops->view_floats(in.n_tok, width), in.n_tok,
                                     l->attn.n_heads * l->attn.head_dim);
     nn_attention_args a = s->kinds[w->kinds[i]];
+    a.layer = i;
     a.kv = f->kv ? &f->kv[i] : NULL;
     if (w->unturned && w->unturned[i]) a.rope = NULL;
     return nn_attention(f, &l->attn, &a, in, qkv, ctx, s->delta);
 }
 
 /* in: what attention reads, [n_tok, d_model]; leaves in s->h the norm that `next` makes. */
-static lath_status block(prenorm_model *w, prenorm_layer *l, const op_norm *next, const fwd *f, int32_t i,
+static lath_status block(const arch_model *m, prenorm_layer *l, const op_norm *next, const fwd *f, int32_t i,
                          const prenorm_state *s, view in)
 {
+    prenorm_model *w = m->weights;
+    if (fwd_gain(f, i) != 0) return scale_stream(f, next, i, s);
     TRY(mix(w, l, f, i, s, in));
-    TRY(add_block(w, f, &l->attn_post_norm, &l->ffn_norm, TRACE_ATTN_OUT, i, s));
-    TRY(trace_emit(f, TRACE_ATTN_NORM, i, s->h));
-    TRY(ffn_forward(w->ffn, f, i, s->h, s->wide, s->delta));
-    TRY(add_block(w, f, &l->ffn_post_norm, next, TRACE_FFN_OUT, i, s));
-    return trace_emit(f, TRACE_RESIDUAL, i, s->x);
+    TRY(add_block(w, f, &l->attn_post_norm, &l->ffn_norm, TRACE_ATTN_OUT, TRACE_MIDDLE, i, s));
+    TRY(ffn_run(f, m->ffn, i, s->h, s->wide, s->delta));
+    return add_block(w, f, &l->ffn_post_norm, next, TRACE_FFN_OUT, TRACE_RESIDUAL, i, s);
 }
 
 int64_t prenorm_recurrent(const arch_model *m, int32_t layer)
@@ -269,6 +274,13 @@ bool prenorm_stale(const arch_model *m, int64_t kept, int64_t length)
     return r->trained && kept > r->trained && length < kept;
 }
 
+/* What the residual stream goes through before layer i reads it, behind the last layer before anybody does. */
+static const op_norm *norm_before(const arch_model *m, int32_t i)
+{
+    const prenorm_layer *layers = m->layers;
+    return i < m->dims.n_layers ? &layers[i].attn_norm : &((const prenorm_model *)m->weights)->final_norm;
+}
+
 lath_status prenorm_forward(arch_model *m, const fwd *f, float *state, view *out)
 {
     prenorm_model *w = m->weights;
@@ -279,13 +291,12 @@ lath_status prenorm_forward(arch_model *m, const fwd *f, float *state, view *out
     const op_gather g = {&source, 1, w->embed_scale, s.x};
     TRY(f->s->ops->gather(f->s, &g));
     if (w->embed_norm.gamma.data) TRY(nn_norm(f, s.x, NULL, &w->embed_norm, s.x));
-    TRY(trace_emit(f, TRACE_EMBED, -1, s.x));
-    const bool normed = layers[0].attn_norm.gamma.data;
-    if (normed) TRY(nn_norm(f, s.x, NULL, &layers[0].attn_norm, s.h));
-    for (int32_t i = 0; i < m->dims.n_layers; i++) {
-        const op_norm *next = i + 1 < m->dims.n_layers ? &layers[i + 1].attn_norm : &w->final_norm;
-        TRY(block(w, &layers[i], next, f, i, &s, i > 0 || normed ? s.h : s.x));
-    }
-    *out = s.h;
-    return LATH_OK;
+    const int32_t n = m->dims.n_layers, first = f->first_layer, end = f->end_layer ? f->end_layer : n;
+    TRY(trace_emit(f, first ? TRACE_RESIDUAL : TRACE_EMBED, first - 1, s.x));
+    const bool normed = norm_before(m, first)->gamma.data;
+    if (normed) TRY(nn_norm(f, s.x, NULL, norm_before(m, first), s.h));
+    for (int32_t i = first; i < end; i++)
+        TRY(block(m, &layers[i], norm_before(m, i + 1), f, i, &s, i > first || normed ? s.h : s.x));
+    *out = end < n ? s.x : s.h;
+    return end < n ? LATH_OK : trace_emit(f, TRACE_FINAL, -1, s.h);
 }

@@ -45,7 +45,6 @@ typedef struct prenorm_model {
     bool *sparse;                   /* [n_layers] layers that have experts; NULL: none has */
     ffn_dense dense;
     ffn_moe moe; /* parse() sets `top` and `normalize` */
-    ffn *ffn;    /* one of them */
 } prenorm_model;
 
 /* "layer_types" into kinds; where it is absent, layer i slides (or recurs) if slides(ctx, i). */

@@ -176,7 +176,8 @@ typedef struct op_limits {
 
 /* glu: y = fn(gate) * up, y may be gate or up. copy: y = x. clear: y = 0. take_rows: y[i] = x[index[i]] for the tokens of y; add_rows: y[index[i]] +=
  * by[i] x[i] for the tokens of x, no index twice. l2_normalize: each row of x in place. read_rows: rows row0 .. row0 + n - 1 as
- * plain row-major [n, d]. kv_append: the batch's keys and values become positions at, at + 1, ... of the sequence;
+ * plain row-major [n, d]; write_rows: back into their places. attention_weights: what the softmax gives token `token` of the batch, [n_heads, end - begin] of
+ * that token; a->out is unused. kv_append: the batch's keys and values become positions at, at + 1, ... of the sequence;
  * n_tok <= n_slots. */
 typedef struct backend_ops {
     const char *name;

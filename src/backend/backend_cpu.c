@@ -514,6 +514,21 @@ static lath_status panels_read_rows(stream *s, view x, int64_t row0, int64_t n, 
     return LATH_OK;
 }
 
+static lath_status panels_write_rows(stream *s, view x, int64_t row0, int64_t n, const float *in)
+{
+    (void)s;
+    for (int64_t i = 0; i < n; i++) {
+        float *lane = x.data + (row0 + i) / LANES * x.stride + (row0 + i) % LANES;
+        for (int64_t f = 0; f < x.d; f++) lane[f * LANES] = in[i * x.d + f];
+    }
+    return LATH_OK;
+}
+
+static lath_status panels_attention_weights(stream *s, const op_attention *a, int64_t token, float *out)
+{
+    return cpu_attention_weights(s, a, token, LANES, out);
+}
+
 const backend_ops *backend_cpu(void)
 {
     static const backend_ops ops = {

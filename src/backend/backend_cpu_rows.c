@@ -308,6 +308,18 @@ static lath_status rows_read_rows(stream *s, view x, int64_t row0, int64_t n, fl
     return LATH_OK;
 }
 
+static lath_status rows_write_rows(stream *s, view x, int64_t row0, int64_t n, const float *in)
+{
+    (void)s;
+    for (int64_t i = 0; i < n; i++) memcpy(row_at(x, row0 + i), in + i * x.d, (size_t)x.d * sizeof(float));
+    return LATH_OK;
+}
+
+static lath_status rows_attention_weights(stream *s, const op_attention *a, int64_t token, float *out)
+{
+    return cpu_attention_weights(s, a, token, 1, out);
+}
+
 const backend_ops *backend_cpu_rows(void)
 {
     static const backend_ops ops = {
@@ -328,6 +340,8 @@ const backend_ops *backend_cpu_rows(void)
         .conv = rows_conv,
         .delta = rows_delta,
         .read_rows = rows_read_rows,
+        .write_rows = rows_write_rows,
+        .attention_weights = rows_attention_weights,
         .view_floats = rows_view_floats,
         .make_view = rows_make_view,
         .slice = rows_slice,

@@ -97,7 +97,7 @@ static int64_t widest_row(const lath_model *m, int64_t d_pooled)
 uint64_t embed_batch_bytes(const lath_model *m) { return runner_batch_bytes(m, widest_row(m, m->d_pooled)); }
 
 static lath_status tail(void *ctx, const runner *r, const fwd *f, view hidden, view *rows);
-static lath_status see_layer(void *ctx, stream *s, trace_point point, int32_t layer, view x);
+static lath_status see_layer(void *ctx, const fwd *f, trace_event *event);
 static lath_status keep(void *ctx, const runner *r, lath_error *err);
 
 static lath_status set_shape(lath_embedder *e, lath_error *err)
@@ -132,7 +132,7 @@ static lath_status set_shape(lath_embedder *e, lath_error *err)
     e->max_tokens = o->max_tokens ? o->max_tokens : m->max_tokens;
     const int64_t widest = e->inner ? e->n_out_layers * e->d_pooled : widest_row(m, e->d_pooled);
     runner_init(&e->run, m, "text", o->batch_tokens, widest, e->n_out_layers * e->dim);
-    e->sink = (trace_sink){see_layer, e};
+    e->sink = (trace_sink){.see = see_layer, .ctx = e};
     e->run.trace = e->inner ? &e->sink : NULL;
     e->run.tail = tail;
     e->run.keep = keep;
@@ -288,12 +288,12 @@ static lath_status pool_layer(lath_embedder *e, stream *s, int32_t layer, view h
 }
 
 /* What passes by in the forward. The last layer's is taken at the end: behind the final norm, where there is one. */
-static lath_status see_layer(void *ctx, stream *s, trace_point point, int32_t layer, view x)
+static lath_status see_layer(void *ctx, const fwd *f, trace_event *event)
 {
     lath_embedder *e = ctx;
-    if (point == TRACE_EMBED) return pool_layer(e, s, 0, x);
-    if (point == TRACE_RESIDUAL && layer + 1 < e->model->arch.dims.n_layers) return pool_layer(e, s, layer + 1, x);
-    return LATH_OK;
+    const int32_t layer = event->layer + 1; /* of the embeddings: 0 */
+    if (event->point != TRACE_EMBED && event->point != TRACE_RESIDUAL) return LATH_OK;
+    return layer < e->model->arch.dims.n_layers ? pool_layer(e, f->s, layer, event->x) : LATH_OK;
 }
 
 static lath_status tail(void *ctx, const runner *r, const fwd *f, view hidden, view *rows)

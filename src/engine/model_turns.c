@@ -65,6 +65,7 @@ static lath_status open_dir(lath_model *m, const model_config *c, lath_error *er
     TRY(load_object(m, "generation_config.json", &path, &j, err));
     TRY(add_ids(m, j, path, err));
     TRY(add_ids(m, c->json, c->path, err));
+    TRY(add_ids(m, json_get(c->json, "text_config"), c->path, err)); /* of models that see images, too */
     TRY(load_object(m, "tokenizer_config.json", &path, &j, err));
     add_token(m, j);
     return LATH_OK;

@@ -9,12 +9,21 @@
 
 typedef struct ffn ffn;
 
+/* The matrices of a layer that is one FFN of features. */
+typedef struct ffn_parts {
+    nn_linear_w *gate, *up, *down; /* [d_ff, d_model] or NULL: not gated, [d_ff, d_model], [d_model, d_ff] */
+    kern_fn fn;
+    int64_t d_ff;
+} ffn_parts;
+
 typedef struct ffn_ops {
     const char *name; /* "dense" */
     /* Floats of the memory that forward needs for n_tok tokens. */
     size_t (*memory_floats)(const ffn *self, const backend_ops *ops, int64_t n_tok);
     /* out = FFN of `layer` at x. x, out: [n_tok, d_model], apart. */
     lath_status (*forward)(ffn *self, const fwd *f, int32_t layer, view x, float *memory, view out);
+    /* The layer's matrices, borrowed; false: it is not one FFN of features. NULL: of no layer. */
+    bool (*parts)(ffn *self, int32_t layer, ffn_parts *out);
 } ffn_ops;
 
 struct ffn {
@@ -28,6 +37,35 @@ static inline size_t ffn_memory_floats(const ffn *self, const backend_ops *ops, 
 static inline lath_status ffn_forward(ffn *self, const fwd *f, int32_t layer, view x, float *memory, view out)
 {
     return self->ops->forward(self, f, layer, x, memory, out);
+}
+static inline bool ffn_get_parts(ffn *self, int32_t layer, ffn_parts *out)
+{
+    return self->ops->parts && self->ops->parts(self, layer, out);
+}
+
+/* What the FFN of a layer did in a run. */
+typedef struct ffn_took {
+    const char *path; /* the last one; static */
+    uint64_t calls, tokens;
+    uint64_t features; /* whose rows were multiplied, of all tokens together */
+} ffn_took;
+/* Said by whoever computes, not by who only passes on: n_tok tokens went through n_features in all. */
+static inline void ffn_note(const fwd *f, int32_t layer, const char *path, int64_t n_tok, int64_t n_features)
+{
+    if (!f->took) return;
+    ffn_took *t = &f->took[layer];
+    t->path = path;
+    t->calls++;
+    t->tokens += (uint64_t)n_tok;
+    t->features += (uint64_t)n_features;
+}
+
+/* What a forward calls: the FFN of this run, f->ffn, in memory of its own, or else the model's `own` in `memory`. */
+static inline lath_status ffn_run(const fwd *f, ffn *own, int32_t layer, view x, float *memory, view out)
+{
+    TRY(trace_emit(f, TRACE_FFN_IN, layer, x));
+    if (f->ffn) return ffn_forward(f->ffn, f, layer, x, f->ffn_memory, out);
+    return ffn_forward(own, f, layer, x, memory, out);
 }
 
 /* All features: down(fn(up(x))) (Vaswani et al. 2017, 3.3), or down(fn(gate(x)) * up(x)) where there is a gate (Shazeer 2020). */

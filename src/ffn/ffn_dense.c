@@ -10,10 +10,24 @@ static size_t dense_memory_floats(const ffn *self, const backend_ops *ops, int64
     return ops->view_floats(n_tok, scratch_features((const ffn_dense *)self));
 }
 
+static ffn_dense_layer *layer_at(const ffn_dense *d, int32_t layer)
+{
+    return (ffn_dense_layer *)(void *)(d->first + (size_t)layer * d->stride);
+}
+
+static bool dense_parts(ffn *self, int32_t layer, ffn_parts *out)
+{
+    const ffn_dense *d = (const ffn_dense *)self;
+    ffn_dense_layer *l = layer_at(d, layer);
+    *out =
+        (ffn_parts){.gate = d->gated ? &l->gate : NULL, .up = &l->up, .down = &l->down, .fn = d->fn, .d_ff = d->d_ff};
+    return true;
+}
+
 static lath_status dense_forward(ffn *self, const fwd *f, int32_t layer, view x, float *memory, view out)
 {
     ffn_dense *d = (ffn_dense *)self;
-    ffn_dense_layer *l = (ffn_dense_layer *)(void *)(d->first + (size_t)layer * d->stride);
+    ffn_dense_layer *l = layer_at(d, layer);
     const backend_ops *ops = f->s->ops;
     view scratch = ops->make_view(memory, x.n_tok, scratch_features(d)), up = ops->slice(scratch, 0, d->d_ff);
     if (d->gated) {
@@ -24,12 +38,14 @@ static lath_status dense_forward(ffn *self, const fwd *f, int32_t layer, view x,
     } else {
         TRY(nn_linear(f, &l->up, d->fn, x, up));
     }
+    TRY(trace_emit(f, TRACE_FFN_ACT, layer, up));
+    ffn_note(f, layer, "dense", x.n_tok, x.n_tok * d->d_ff);
     return nn_linear(f, &l->down, KERN_FN_NONE, up, out);
 }
 
 void ffn_dense_init(ffn_dense *d, kern_fn fn, int64_t d_ff, bool gated, ffn_dense_layer *first, size_t stride)
 {
-    static const ffn_ops ops = {"dense", dense_memory_floats, dense_forward};
+    static const ffn_ops ops = {"dense", dense_memory_floats, dense_forward, dense_parts};
     d->base.ops = &ops;
     d->gated = gated;
     d->fn = fn;

@@ -27,6 +27,7 @@ typedef struct moe_work {
     int32_t *first;            /* [E + 1] of an expert's pairs */
     int32_t *token;            /* [pairs] by expert, tokens rising */
     float *weight;             /* [pairs] */
+    int32_t layer;
 } moe_work;
 
 static size_t round_up(size_t n) { return (n + 15) & ~(size_t)15; }
@@ -120,6 +121,8 @@ static lath_status route(const ffn_moe *m, ffn_moe_layer *l, const fwd *f, view 
 typedef struct expert_w {
     weight *gate, *up, *down;
     int64_t d;
+    int32_t layer, number; /* the shared one's: n_experts */
+    const int32_t *token;  /* that go through it */
 } expert_w;
 
 /* What an expert makes of the tokens of x; `hidden` is memory for them. */
@@ -131,6 +134,10 @@ static lath_status gated(const ffn_moe *m, const expert_w *e, const fwd *f, view
                     down = {.w = e->down, .fn = KERN_FN_NONE, .y = y};
     TRY(ops->linear(f->s, x, in, 2));
     TRY(ops->glu(f->s, m->fn, gate, up, up));
+    if (f->trace) {
+        trace_event act = {.point = TRACE_FFN_ACT, .layer = e->layer, .expert = e->number, .token = e->token, .x = up};
+        TRY(f->trace->see(f->trace->ctx, f, &act));
+    }
     return ops->linear(f->s, up, &down, 1);
 }
 
@@ -139,7 +146,7 @@ static lath_status run_expert(const ffn_moe *m, ffn_moe_layer *l, const fwd *f, 
                               view x, const moe_work *w, view out)
 {
     const backend_ops *ops = f->s->ops;
-    const expert_w own = {&l->gate[e], &l->up[e], &l->down[e], m->d_expert};
+    const expert_w own = {&l->gate[e], &l->up[e], &l->down[e], m->d_expert, w->layer, e, w->token + first};
     const view in = ops->tokens(w->x, 0, n), y = ops->tokens(w->y, 0, n);
     TRY(ops->take_rows(f->s, x, w->token + first, in));
     TRY(gated(m, &own, f, in, ops->tokens(w->hidden, 0, n), y));
@@ -150,7 +157,8 @@ static lath_status run_expert(const ffn_moe *m, ffn_moe_layer *l, const fwd *f, 
 static lath_status run_shared(const ffn_moe *m, ffn_moe_layer *l, const fwd *f, view x, const moe_work *w, view out)
 {
     const backend_ops *ops = f->s->ops;
-    const expert_w own = {&l->shared.gate.w, &l->shared.up.w, &l->shared.down.w, m->d_shared};
+    const expert_w own = {&l->shared.gate.w, &l->shared.up.w, &l->shared.down.w, m->d_shared,
+                          w->layer,          m->n_experts,    w->token};
     const view score = ops->slice(w->scores, 0, 1);
     const op_linear router = {.w = &l->shared_router, .fn = KERN_FN_SIGMOID, .y = score};
     TRY(ops->linear(f->s, x, &router, 1));
@@ -160,13 +168,21 @@ static lath_status run_shared(const ffn_moe *m, ffn_moe_layer *l, const fwd *f, 
     return ops->add_rows(f->s, w->y, w->token, w->weight, out);
 }
 
+static bool moe_parts(ffn *self, int32_t layer, ffn_parts *out)
+{
+    const ffn_moe *m = (const ffn_moe *)self;
+    return !m->sparse[layer] && ffn_get_parts(m->other, layer, out);
+}
+
 static lath_status moe_forward(ffn *self, const fwd *f, int32_t layer, view x, float *memory, view out)
 {
     ffn_moe *m = (ffn_moe *)self;
     if (!m->sparse[layer]) return ffn_forward(m->other, f, layer, x, memory, out);
     ffn_moe_layer *l = (ffn_moe_layer *)(void *)(m->first + (size_t)layer * m->stride);
-    const moe_work w = make_work(m, f->s->ops, x.n_tok, memory);
+    moe_work w = make_work(m, f->s->ops, x.n_tok, memory);
+    w.layer = layer;
     TRY(route(m, l, f, x, &w));
+    ffn_note(f, layer, "moe", x.n_tok, x.n_tok * (m->top * m->d_expert + m->d_shared));
     TRY(f->s->ops->clear(f->s, out));
     for (int32_t e = 0; e < m->n_experts; e++) {
         const int32_t n = w.first[e + 1] - w.first[e];
@@ -177,6 +193,6 @@ static lath_status moe_forward(ffn *self, const fwd *f, int32_t layer, view x, f
 
 void ffn_moe_init(ffn_moe *m)
 {
-    static const ffn_ops ops = {"moe", moe_memory_floats, moe_forward};
+    static const ffn_ops ops = {"moe", moe_memory_floats, moe_forward, moe_parts};
     m->base.ops = &ops;
 }

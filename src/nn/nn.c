@@ -16,10 +16,20 @@ lath_status nn_norm(const fwd *f, view x, const view *r, const op_norm *norm, vi
     return f->s->ops->norm(f->s, &a);
 }
 
-lath_status nn_add_norm(const fwd *f, view x, view r, const op_norm *norm, view y)
+lath_status nn_add_norm(const fwd *f, view x, view r, const op_norm *norm, view y, trace_point point, int32_t layer)
 {
     const op_norm_args a = {.x = x, .r = &r, .sum = &x, .norm = norm, .n_groups = 1, .y = y};
-    return f->s->ops->norm(f->s, &a);
+    TRY(f->s->ops->norm(f->s, &a));
+    if (!f->trace) return LATH_OK;
+    trace_event e = {.point = point, .layer = layer, .expert = -1, .x = x};
+    TRY(f->trace->see(f->trace->ctx, f, &e));
+    return e.changed ? nn_norm(f, x, NULL, norm, y) : LATH_OK;
+}
+
+lath_status nn_scale(const fwd *f, view x, float by)
+{
+    const op_map a = {KERN_FN_NONE, by, 1, x, x};
+    return f->s->ops->map(f->s, &a);
 }
 
 bool nn_activation(const char *name, kern_fn *out)

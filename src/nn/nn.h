@@ -20,32 +20,69 @@ typedef struct batch {
 } batch;
 
 typedef enum trace_point {
-#define TRACE(name, text) TRACE_##name,
+#define TRACE(name, replace, text) TRACE_##name,
 #include "nn/trace.def"
 #undef TRACE
     TRACE_COUNT
 } trace_point;
 
-/* Sees the value x of a point; layer is -1 for points outside layers. */
+/* A value that passes a point. Where trace.def lets it be replaced, the sink may write to x with the backend's ops (write_rows, clear, copy, ..., on slices of it, too)
+ * and then sets `changed`: what the forward has made of x already is made again. */
+typedef struct trace_event {
+    trace_point point;
+    int32_t layer;        /* -1: of none */
+    int32_t expert;       /* whose hidden features x are, the number of experts: the shared one's; -1: of none */
+    int32_t n_heads;      /* of HEADS: how many x holds, side by side; else 0 */
+    const int32_t *token; /* [x.n_tok] the tokens of the batch that the rows of x are; NULL: all of them, in order */
+    view x;
+    bool changed;
+} trace_event;
+
+typedef struct fwd fwd;
+
+/* Whoever looks into a forward. It runs on the leader, between ops: what it does delays the forward and nothing else. */
 typedef struct trace_sink {
-    lath_status (*see)(void *ctx, stream *s, trace_point point, int32_t layer, view x);
+    lath_status (*see)(void *ctx, const fwd *f, trace_event *e);
+    /* The arguments of attention, which is done: for op attention_weights. NULL: nobody wants to know. */
+    lath_status (*attend)(void *ctx, const fwd *f, int32_t layer, const op_attention *a);
     void *ctx;
 } trace_sink;
 
 /* One run of a forward. */
-typedef struct fwd {
+struct fwd {
     stream *s;
     const batch *b;
     const trace_sink *trace; /* NULL: off */
     kv_layer *kv;            /* [n_layers] what the sequence keeps; NULL: nothing is kept */
     float *const *recurrent; /* [n_layers] state of the layers that recur; NULL where kv is */
-} fwd;
+    struct ffn *ffn;         /* ffn.h: what stands in for the model's own FFN in all layers; NULL: nothing */
+    float *ffn_memory;       /* that it works in: ffn_memory_floats of it */
+    struct ffn_took *took;   /* ffn.h: [n_layers] what the FFN of each layer did; NULL: nobody asks */
+    const float
+        *gains; /* [n_layers] not 0: the layer multiplies the stream by it and does nothing else; NULL: none does */
+    /* The layers that run, first_layer <= i < end_layer; end_layer 0: all from the first on. What the layers before would have made is for the sink to write, at
+     * the point that it passes: RESIDUAL of layer first_layer - 1. Where layers behind are left out the hidden state is the residual stream. First and end both
+     * n_layers: only what is behind the last layer, token by token. */
+    int32_t first_layer, end_layer;
+};
 
 static inline lath_status trace_emit(const fwd *f, trace_point point, int32_t layer, view x)
 {
-    if (__builtin_expect(f->trace != NULL, 0)) return f->trace->see(f->trace->ctx, f->s, point, layer, x);
-    return LATH_OK;
+    if (__builtin_expect(f->trace == NULL, 1)) return LATH_OK;
+    trace_event e = {.point = point, .layer = layer, .expert = -1, .x = x};
+    return f->trace->see(f->trace->ctx, f, &e);
 }
+
+/* x: [n_tok, n_heads * head_dim] before the output projection. */
+static inline lath_status trace_emit_heads(const fwd *f, int32_t layer, int32_t n_heads, view x)
+{
+    if (__builtin_expect(f->trace == NULL, 1)) return LATH_OK;
+    trace_event e = {.point = TRACE_HEADS, .layer = layer, .expert = -1, .n_heads = n_heads, .x = x};
+    return f->trace->see(f->trace->ctx, f, &e);
+}
+
+/* The factor that takes the layer's place; 0: none does. */
+static inline float fwd_gain(const fwd *f, int32_t layer) { return f->gains ? f->gains[layer] : 0; }
 
 /* y = fn(x W^T + b). */
 typedef struct nn_linear_w {
@@ -128,6 +165,7 @@ typedef struct nn_attention_args {
     const float *bias;         /* or NULL; as op_attention has it */
     int64_t bias_reach;
     kv_layer *kv; /* of this layer, or NULL */
+    int32_t layer;
 } nn_attention_args;
 lath_status nn_attention(const fwd *f, nn_attention_w *w, const nn_attention_args *a, view x, view qkv, view ctx,
                          view out);
@@ -162,13 +200,16 @@ lath_status nn_delta_init(nn_delta_w *w, arena *mem, lath_error *err);
 int64_t nn_delta_state_floats(const nn_delta_w *w);
 /* Floats of the memory that nn_delta works in. */
 size_t nn_delta_floats(const nn_delta_w *w, const backend_ops *ops, int64_t n_tok);
-/* state: of the sequence; NULL: each begins at 0 and nothing is kept. */
-lath_status nn_delta(const fwd *f, nn_delta_w *w, float *state, view x, float *memory, view out);
+/* With the state that f->recurrent has for the layer; where there is none each sequence begins at 0 and nothing is kept. */
+lath_status nn_delta(const fwd *f, nn_delta_w *w, int32_t layer, view x, float *memory, view out);
 
 /* y = norm(x + r); r may be NULL; y may be x. */
 lath_status nn_norm(const fwd *f, view x, const view *r, const op_norm *norm, view y);
-/* x += r; y = norm(x): the residual stream of pre-norm blocks. */
-lath_status nn_add_norm(const fwd *f, view x, view r, const op_norm *norm, view y);
+/* x += r, which passes `point`; y = norm(x): the residual stream of pre-norm blocks. */
+lath_status nn_add_norm(const fwd *f, view x, view r, const op_norm *norm, view y, trace_point point, int32_t layer);
+
+/* x *= by. */
+lath_status nn_scale(const fwd *f, view x, float by);
 
 /* The elementwise function that `hidden_act` or an activation class of PyTorch names ("gelu", "gelu_new", "torch.nn.modules.activation.Tanh");
  * false when lath has none of that name. */

@@ -131,6 +131,7 @@ lath_status nn_attention(const fwd *f, nn_attention_w *w, const nn_attention_arg
     const backend_ops *ops = f->s->ops;
     const int64_t d_q = w->n_heads * w->head_dim, d_kv = w->n_kv_heads * w->head_dim;
     view q = ops->slice(qkv, 0, d_q), k = ops->slice(qkv, d_q, d_kv), v = ops->slice(qkv, d_q + d_kv, d_kv);
+    TRY(trace_emit(f, TRACE_ATTN_IN, args->layer, x));
     if (w->gated.n) {
         TRY(nn_project(f, &w->gated, x, qkv));
     } else {
@@ -162,5 +163,7 @@ lath_status nn_attention(const fwd *f, nn_attention_w *w, const nn_attention_arg
     };
     TRY(ops->attention(f->s, &a));
     if (w->gated.n) TRY(ops->glu(f->s, KERN_FN_SIGMOID, ops->slice(qkv, d_q + 2 * d_kv, d_q), ctx, ctx));
+    if (f->trace && f->trace->attend) TRY(f->trace->attend(f->trace->ctx, f, args->layer, &a));
+    TRY(trace_emit_heads(f, args->layer, w->n_heads, ctx));
     return nn_linear(f, &w->o, KERN_FN_NONE, ctx, out);
 }

@@ -21,17 +21,17 @@ static lath_status init_pieces(nn_delta_w *w, arena *mem, lath_error *err)
 {
     const int64_t d_qk = w->n_k_heads * w->d_k, d_v = d_values(w), at_z = channels(w), at_gates = at_z + d_v,
                   shared = w->n_v_heads / w->n_k_heads;
+    const int64_t n_channels = channels(w), n_heads = w->n_v_heads, n_gates = 2 * n_heads, at_qkv = 0,
+                  at_a = at_gates + n_heads;
     if (w->qkvz.w.t) {
         const int64_t size[] = {w->d_k, w->d_k, shared * w->d_v, shared * w->d_v}, at[] = {0, d_qk, 2 * d_qk, at_z};
-        const int64_t n_gates = 2 * w->n_v_heads;
         TRY(nn_pieces_add(&w->in, mem, &w->qkvz, w->n_k_heads, 4, size, at, err));
-        w->gate_group = shared;
-        return nn_pieces_add(&w->in, mem, &w->ba, 1, 1, &n_gates, &at_gates, err);
+    } else {
+        TRY(nn_pieces_add(&w->in, mem, &w->qkv, 1, 1, &n_channels, &at_qkv, err));
+        TRY(nn_pieces_add(&w->in, mem, &w->z, 1, 1, &d_v, &at_z, err));
     }
-    const int64_t n_channels = channels(w), n_heads = w->n_v_heads, at_qkv = 0, at_a = at_gates + n_heads;
-    w->gate_group = n_heads;
-    TRY(nn_pieces_add(&w->in, mem, &w->qkv, 1, 1, &n_channels, &at_qkv, err));
-    TRY(nn_pieces_add(&w->in, mem, &w->z, 1, 1, &d_v, &at_z, err));
+    w->gate_group = w->ba.w.t ? shared : n_heads;
+    if (w->ba.w.t) return nn_pieces_add(&w->in, mem, &w->ba, 1, 1, &n_gates, &at_gates, err);
     TRY(nn_pieces_add(&w->in, mem, &w->b, 1, 1, &n_heads, &at_gates, err));
     return nn_pieces_add(&w->in, mem, &w->a, 1, 1, &n_heads, &at_a, err);
 }
@@ -77,8 +77,9 @@ static lath_status norm_heads(const fwd *f, const op_norm *norm, int64_t n_heads
     return f->s->ops->norm(f->s, &a);
 }
 
-lath_status nn_delta(const fwd *f, nn_delta_w *w, float *state, view x, float *memory, view out)
+lath_status nn_delta(const fwd *f, nn_delta_w *w, int32_t layer, view x, float *memory, view out)
 {
+    float *state = f->recurrent ? f->recurrent[layer] : NULL;
     const backend_ops *ops = f->s->ops;
     const int64_t n_tok = x.n_tok, n = channels(w), d_qk = w->n_k_heads * w->d_k, d_v = d_values(w);
     const view in = ops->make_view(memory, n_tok, in_width(w)), raw = ops->slice(in, 0, n),
@@ -104,6 +105,7 @@ lath_status nn_delta(const fwd *f, nn_delta_w *w, float *state, view x, float *m
         .state = state ? state + (w->width - 1) * n : NULL,
         .y = y,
     };
+    TRY(trace_emit(f, TRACE_ATTN_IN, layer, x));
     TRY(nn_project(f, &w->in, x, in));
     TRY(ops->conv(f->s, &conv));
     TRY(norm_heads(f, &w->q_norm, w->n_k_heads, q));
@@ -111,5 +113,6 @@ lath_status nn_delta(const fwd *f, nn_delta_w *w, float *state, view x, float *m
     TRY(ops->delta(f->s, &delta));
     TRY(norm_heads(f, &w->norm, w->n_v_heads, y));
     TRY(ops->glu(f->s, KERN_FN_SILU, ops->slice(in, n, d_v), y, y));
+    TRY(trace_emit_heads(f, layer, w->n_v_heads, y));
     return nn_linear(f, &w->o, KERN_FN_NONE, y, out);
 }

@@ -179,16 +179,21 @@ static void compare_rows(layer_check *c, stream *s, const char *key, view x)
     test_free(want);
 }
 
-static lath_status see(void *ctx, stream *s, trace_point point, int32_t layer, view x)
+static lath_status see(void *ctx, const fwd *f, trace_event *e)
 {
-    static const char *const names[TRACE_COUNT] = {"embed", "attn_out", "attn_norm", "ffn_out", "residual"};
+    static const char *const names[TRACE_COUNT] = {[TRACE_EMBED] = "embed",
+                                                   [TRACE_ATTN_OUT] = "attn_out",
+                                                   [TRACE_FFN_IN] = "attn_norm",
+                                                   [TRACE_FFN_OUT] = "ffn_out",
+                                                   [TRACE_RESIDUAL] = "residual"};
     layer_check *c = ctx;
     char key[64];
-    if (layer < 0)
-        snprintf(key, sizeof(key), "t%d.%s", c->text, names[point]);
+    if (!names[e->point]) return LATH_OK; /* FINAL: see trace_text; the others: test_inside.c */
+    if (e->layer < 0)
+        snprintf(key, sizeof(key), "t%d.%s", c->text, names[e->point]);
     else
-        snprintf(key, sizeof(key), "t%d.layer.%d.%s", c->text, layer, names[point]);
-    compare_rows(c, s, key, x);
+        snprintf(key, sizeof(key), "t%d.layer.%d.%s", c->text, e->layer, names[e->point]);
+    compare_rows(c, f->s, key, e->x);
     return LATH_OK;
 }
 
@@ -211,7 +216,7 @@ static void trace_text(lath_model *m, const golden_text *t, layer_check *c)
     assert_non_null(memory);
     memset(memory, 0, all * sizeof(float));
     s.scratch = memory + state;
-    const trace_sink sink = {see, c};
+    const trace_sink sink = {.see = see, .ctx = c};
     const fwd f = {.s = &s, .b = &pack.b, .trace = &sink};
     view out;
     pool_enter(s.pool);

@@ -369,6 +369,24 @@ static void case_clear(env *e, const shape *s)
     for (int64_t i = 0; i < s->n_tok * d; i++) assert_true(got[i] == (i % d >= 1 && i % d <= s->d ? 0 : rows[i]));
 }
 
+/* Rows into a slice: they come out again, what is beside and above them stays. */
+static void case_write_rows(env *e, const shape *s)
+{
+    float *rows, *in = rnd_floats(e, s->n_tok * s->d, 2);
+    const int64_t d = s->d + 3;
+    for (int64_t row0 = 0; row0 < s->n_tok; row0 += 1 + row0 / 3) {
+        const int64_t n = (s->n_tok - row0 + 1) / 2;
+        view x = rnd_view(e, s->n_tok, d, 3, &rows);
+        assert_ok(e->ops->write_rows(&e->s, e->ops->slice(x, 2, s->d), row0, n, in), e->err);
+        const float *got = get(e, x);
+        for (int64_t i = 0; i < s->n_tok * d; i++) {
+            const int64_t t = i / d, f = i % d - 2;
+            const bool inside = t >= row0 && t < row0 + n && f >= 0 && f < s->d;
+            assert_true(got[i] == (inside ? in[(t - row0) * s->d + f] : rows[i]));
+        }
+    }
+}
+
 /* Every other token, the last one first, out of a slice and, weighted, back into another; more features than a task has. */
 static void case_rows(env *e, const shape *s)
 {
@@ -541,6 +559,34 @@ static void check_attention(const shape *s, const op_attention *a, const float *
     }
 }
 
+/* The weights of every token: not negative, 1 together, and with the values what attention gave. */
+static void check_weights(env *e, const op_attention *a, const float *v, const float *got)
+{
+    const int64_t hd = a->head_dim, dk = a->n_kv_heads * hd;
+    float weights[6 * 256];
+    for (int64_t t = 0; t < a->q.n_tok; t++) {
+        const int64_t n = a->end[t] - a->begin[t];
+        assert_true(a->n_heads * n < 6 * 256);
+        weights[a->n_heads * n] = 77;
+        assert_ok(e->ops->attention_weights(&e->s, a, t, weights), e->err);
+        assert_true(weights[a->n_heads * n] == 77);
+        for (int64_t h = 0; h < a->n_heads; h++) {
+            const float *w = weights + h * n, *values = v + a->begin[t] * dk + h / (a->n_heads / a->n_kv_heads) * hd;
+            double sum = 0;
+            for (int64_t j = 0; j < n; j++) {
+                assert_true(w[j] >= 0);
+                sum += (double)w[j];
+            }
+            close_to("sum of weights", (float)sum, 1, 1e-6);
+            for (int64_t f = 0; f < hd; f++) {
+                double want = 0;
+                for (int64_t j = 0; j < n; j++) want += (double)w[j] * (double)values[j * dk + f];
+                close_to("weights", got[(t * a->n_heads + h) * hd + f], want, 5e-6);
+            }
+        }
+    }
+}
+
 /* Each token sees its own text; itself and what is before it in it; a window of it. Values of other texts are huge:
  * none may leak. */
 static void case_attention(env *e, const shape *s)
@@ -582,7 +628,9 @@ static void case_attention(env *e, const shape *s)
                 a.bias = rnd_floats(e, h->n * (2 * a.bias_reach + 1), 2);
             }
             assert_ok(e->ops->attention(&e->s, &a), e->err);
-            check_attention(s, &a, q_rows, k_rows, v_rows, get(e, a.out));
+            const float *got = get(e, a.out);
+            check_attention(s, &a, q_rows, k_rows, v_rows, got);
+            check_weights(e, &a, v_rows, got);
         }
     }
 }
@@ -676,7 +724,9 @@ static void case_kv_append(env *e, const shape *s)
                                     .end = end,
                                     .scale = (float)(1 / sqrt((double)h->dim))};
             assert_ok(e->ops->attention(&e->s, &a), e->err);
-            check_kept(&a, q_rows, k_rows, v_rows, get(e, a.out));
+            const float *got = get(e, a.out);
+            check_kept(&a, q_rows, k_rows, v_rows, got);
+            check_weights(e, &a, v_rows, got);
         }
     }
 }
@@ -716,6 +766,7 @@ static const struct {
 } cases[] = {
     {"gather", case_gather},
     {"read_rows", case_read_rows},
+    {"write_rows", case_write_rows},
     {"linear", case_linear},
     {"norm", case_norms},
     {"copy", case_copy},
@@ -728,6 +779,7 @@ static const struct {
     {"rope", case_rope},
     {"attention", case_attention},
     {"kv_append", case_kv_append},
+    {"attention_weights", case_kv_append},
     {"l2_normalize", case_l2_normalize},
     {"conv", case_conv},
     {"delta", case_delta},
