@@ -45,7 +45,8 @@ static lath_status dense_forward(ffn *self, const fwd *f, int32_t layer, view x,
 
 void ffn_dense_init(ffn_dense *d, kern_fn fn, int64_t d_ff, bool gated, ffn_dense_layer *first, size_t stride)
 {
-    static const ffn_ops ops = {"dense", dense_memory_floats, dense_forward, dense_parts};
+    static const ffn_ops ops = {
+        .name = "dense", .memory_floats = dense_memory_floats, .forward = dense_forward, .parts = dense_parts};
     d->base.ops = &ops;
     d->gated = gated;
     d->fn = fn;
