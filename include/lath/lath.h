@@ -615,7 +615,8 @@ typedef struct lath_session_plan {
     uint64_t far_bytes;        /* that a token takes once those layers that have a window go on overwriting it */
     int32_t n_windows, window; /* layers with a sliding window; the widest of them */
     int32_t n_kv_heads, head_dim;
-    int32_t tied; /* 1: the output head is the matrix of the embeddings */
+    int32_t tied;             /* 1: the output head is the matrix of the embeddings */
+    uint64_t recurrent_bytes; /* states of the layers that recur, whose size is the same at any length */
 } lath_session_plan;
 /* Errors as lath_session_create has them, and LATH_ERR_USAGE when out->struct_size is not one that this library knows. */
 LATH_API lath_status lath_session_get_plan(const lath_model *model, const lath_session_options *opts,
@@ -653,6 +654,7 @@ typedef struct lath_session_stats {
     uint64_t kv_bytes, work_bytes;        /* keys and values; activations, logits, scratch */
     uint64_t n_prefill, n_step;           /* tokens computed together, and alone */
     double seconds_prefill, seconds_step; /* for all of them */
+    uint64_t recurrent_bytes;             /* states of layers that recur */
 } lath_session_stats;
 LATH_API lath_status lath_session_get_stats(const lath_session *s, lath_session_stats *out, lath_error *err);
 

@@ -26,6 +26,10 @@ op_limits arch_limits(const arch_model *m, int64_t n_tok, int64_t n_keys)
     if (o.d < d->d_ff) o.d = d->d_ff;
     if (o.d < d->d_embed) o.d = d->d_embed;
     if (o.d < d->d_expert) o.d = d->d_expert;
+    if (o.d < d->d_shared) o.d = d->d_shared;
+    if (o.d < d->n_v_heads * d->d_v) o.d = d->n_v_heads * d->d_v;
+    o.d_k = d->d_k;
+    o.d_v = d->d_v;
     return o;
 }
 
@@ -116,12 +120,10 @@ static lath_status check_unscaled(const arch_source *src, const tensor *t, lath_
     return LATH_OK;
 }
 
-/* Shape and type of a tensor against what is wanted; cols == 0 for a vector, stacked > 0 for as many matrices in one. Says what is wrong in `text`. */
-static bool suits(const tensor *t, int64_t stacked, int64_t rows, int64_t cols, char *text, size_t n)
+/* Shape and type of a tensor against what is wanted. Says what is wrong in `text`. */
+static bool has_shape(const tensor *t, const int64_t *want, int32_t rank, char *text, size_t n)
 {
     char have[64];
-    const int64_t all[] = {stacked, rows, cols}, *want = stacked ? all : all + 1;
-    const int32_t rank = (stacked ? 1 : 0) + (cols ? 2 : 1);
     if (t->rank != rank || memcmp(t->dim, want, (size_t)rank * sizeof(*want)) != 0) {
         char wanted[64];
         tensor_shape_text(t->dim, t->rank, have, sizeof(have));
@@ -134,6 +136,21 @@ static bool suits(const tensor *t, int64_t stacked, int64_t rows, int64_t cols, 
         return false;
     }
     return true;
+}
+
+/* cols == 0 for a vector, stacked > 0 for as many matrices in one. A matrix of one row may be a vector in the file. */
+static bool suits(const tensor *t, int64_t stacked, int64_t rows, int64_t cols, char *text, size_t n)
+{
+    const int64_t all[] = {stacked, rows, cols};
+    if (!stacked && rows == 1 && cols && t->rank == 1) return has_shape(t, &cols, 1, text, n);
+    return has_shape(t, stacked ? all : all + 1, (stacked ? 1 : 0) + (cols ? 2 : 1), text, n);
+}
+
+/* The taps of a convolution, with the dimension that the reference's class has between, or without. */
+static bool suits_taps(const tensor *t, int64_t rows, int64_t width, char *text, size_t n)
+{
+    const int64_t whole[] = {rows, 1, width}, plain[] = {rows, width};
+    return has_shape(t, t->rank == 2 ? plain : whole, t->rank == 2 ? 2 : 3, text, n);
 }
 
 static int64_t dim_of(const arch_dims *d, arch_dim which)
@@ -153,6 +170,15 @@ static int64_t dim_of(const arch_dims *d, arch_dim which)
     case ARCH_D_EMBED: return d->d_embed;
     case ARCH_EXPERTS: return d->n_experts;
     case ARCH_D_EXPERT: return d->d_expert;
+    case ARCH_D_SHARED: return d->d_shared;
+    case ARCH_ONE: return 1;
+    case ARCH_D_Q_GATED: return 2 * d->n_heads * d->head_dim;
+    case ARCH_D_CHANNELS: return 2 * d->n_k_heads * d->d_k + d->n_v_heads * d->d_v;
+    case ARCH_D_VALUES: return d->n_v_heads * d->d_v;
+    case ARCH_D_MIXED: return 2 * (d->n_k_heads * d->d_k + d->n_v_heads * d->d_v);
+    case ARCH_D_V: return d->d_v;
+    case ARCH_V_HEADS: return d->n_v_heads;
+    case ARCH_V_GATES: return 2 * (int64_t)d->n_v_heads;
     case ARCH_DIM_NONE: break;
     }
     return 0;
@@ -187,6 +213,27 @@ static void add_missing(const arch_source *src, const char *prefix, const arch_w
     add_trouble(bad, weights_name(src->w), text);
 }
 
+/* One tensor has the matrices of all experts: in GGUF files, and where the row is its hf_stacked (own_form). */
+static bool is_stacked(const arch_source *src, const arch_weight_row *r)
+{
+    return r->experts && (weights_gguf(src->w) || r->hf == r->hf_stacked);
+}
+
+/* The row as this file has it: with the matrices of all experts in one tensor, or not. */
+static lath_status own_form(const arch_source *src, const char *prefix, const arch_weight_row *r, int32_t layer,
+                            arch_weight_row *out, lath_error *err)
+{
+    const tensor *t;
+    *out = *r;
+    if (!r->hf_stacked || weights_gguf(src->w)) return LATH_OK;
+    out->hf = r->hf_stacked;
+    out->hf_old = NULL;
+    out->stack = r->stacked;
+    TRY(lookup(src, prefix, out, (place){.layer = layer}, &t, err));
+    if (!t) *out = *r;
+    return LATH_OK;
+}
+
 /* The tensor of one place with its shape checked; NULL where it is missing or wrong. */
 static lath_status want_tensor(const arch_model *m, const arch_source *src, const char *prefix,
                                const arch_weight_row *r, place at, troubles *bad, const tensor **out, lath_error *err)
@@ -196,9 +243,9 @@ static lath_status want_tensor(const arch_model *m, const arch_source *src, cons
     if (!*out && !r->optional) add_missing(src, prefix, r, at, bad);
     if (!*out) return LATH_OK;
     weights_mark_used(src->w, *out);
-    const bool stacked = r->experts && weights_gguf(src->w);
-    if (!suits(*out, stacked ? m->dims.n_experts : 0, rows_of(&m->dims, r).total, dim_of(&m->dims, r->cols), text,
-               sizeof(text))) {
+    const int64_t rows = rows_of(&m->dims, r).total, stacked = is_stacked(src, r) ? m->dims.n_experts : 0;
+    if (!(r->taps ? suits_taps(*out, rows, m->dims.conv_width, text, sizeof(text))
+                  : suits(*out, stacked, rows, dim_of(&m->dims, r->cols), text, sizeof(text)))) {
         bad->wrong++;
         add_trouble(bad, weights_file_of(src->w, *out), text);
         *out = NULL;
@@ -222,24 +269,31 @@ static lath_status bind_row(const arch_model *m, const arch_source *src, const c
     const char *file = weights_file_of(src->w, t);
     const row_range rows = rows_of(&m->dims, r);
     char *at = place_of(m, r, layer);
-    if (r->kind == ARCH_VECTOR) return vec_init((vec *)at, src->mem, t, file, rows.first, rows.n, err);
+    const int64_t each = r->taps ? m->dims.conv_width : 1;
+    if (r->kind == ARCH_VECTOR) return vec_init((vec *)at, src->mem, t, file, rows.first * each, rows.n * each, err);
     weight_init((weight *)at, t, file, rows.first, rows.n, dim_of(&m->dims, r->cols));
     return LATH_OK;
 }
 
 /* A row of the table that stands for all experts of a layer. */
 static lath_status bind_experts(const arch_model *m, const arch_source *src, const char *prefix,
-                                const arch_weight_row *r, int32_t layer, troubles *bad, lath_error *err)
+                                const arch_weight_row *row, int32_t layer, troubles *bad, lath_error *err)
 {
-    const bool stacked = weights_gguf(src->w);
-    const int64_t n = rows_of(&m->dims, r).n, cols = dim_of(&m->dims, r->cols);
+    arch_weight_row own;
+    const arch_weight_row *r = &own;
+    TRY(own_form(src, prefix, row, layer, &own, err));
+    const bool stacked = is_stacked(src, r);
+    const row_range rows = rows_of(&m->dims, r);
+    const int64_t cols = dim_of(&m->dims, r->cols);
     const tensor *t = NULL;
     weight *all = arena_array(src->mem, (size_t)m->dims.n_experts, sizeof(weight));
     if (!all) return err_nomem(err, (size_t)m->dims.n_experts * sizeof(weight));
     *(weight **)(void *)place_of(m, r, layer) = all;
     for (int32_t e = 0; e < m->dims.n_experts; e++) {
         if (e == 0 || !stacked) TRY(want_tensor(m, src, prefix, r, (place){layer, e}, bad, &t, err));
-        if (t) weight_init(&all[e], t, weights_file_of(src->w, t), stacked ? e * n : 0, n, cols);
+        if (t)
+            weight_init(&all[e], t, weights_file_of(src->w, t), (stacked ? e * rows.total : 0) + rows.first, rows.n,
+                        cols);
     }
     return LATH_OK;
 }
@@ -267,6 +321,16 @@ static lath_status report(const troubles *t, lath_error *err)
     return err_set(err, LATH_ERR_FORMAT, "%s: %d tensors missing, %d wrong: %s", file, t->missing, t->wrong, t->first);
 }
 
+/* The same of experts, where each has tensors of its own. */
+static lath_status check_experts(const arch_model *m, const arch_source *src, const char *config_name, lath_error *err)
+{
+    if (weights_gguf(src->w) || m->dims.n_experts <= weights_count(src->w)) return LATH_OK;
+    for (size_t i = 0; i < m->desc->n_rows; i++)
+        if (m->desc->rows[i].hf_stacked) return LATH_OK; /* their tensors' shapes tell */
+    return err_set(err, LATH_ERR_FORMAT, "%s: %d experts, but %s has %d tensors", config_name, m->dims.n_experts,
+                   weights_name(src->w), weights_count(src->w));
+}
+
 lath_status arch_open(const arch_desc *d, const json_value *config, const char *config_name, const arch_source *src,
                       arch_model *m, lath_error *err)
 {
@@ -279,9 +343,7 @@ lath_status arch_open(const arch_desc *d, const json_value *config, const char *
     if (m->dims.n_layers > weights_count(src->w))
         return err_set(err, LATH_ERR_FORMAT, "%s: %d layers, but %s has %d tensors", config_name, m->dims.n_layers,
                        weights_name(src->w), weights_count(src->w));
-    if (!weights_gguf(src->w) && m->dims.n_experts > weights_count(src->w))
-        return err_set(err, LATH_ERR_FORMAT, "%s: %d experts, but %s has %d tensors", config_name, m->dims.n_experts,
-                       weights_name(src->w), weights_count(src->w));
+    TRY(check_experts(m, src, config_name, err));
     m->layers = arena_array(src->mem, (size_t)m->dims.n_layers, d->layer_size);
     if (!m->layers) return err_nomem(err, (size_t)m->dims.n_layers * d->layer_size);
     troubles bad = {.src = src};

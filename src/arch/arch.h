@@ -25,8 +25,11 @@ typedef struct arch_dims {
     int32_t n_top_experts; /* of them, those that a token goes through */
     int32_t n_buckets;     /* of a relative position bias */
     int64_t d_model, d_ff, head_dim;
-    int64_t d_expert; /* hidden features of one */
-    int64_t d_embed;  /* of the embedding tables; d_model for most */
+    int64_t d_expert;                         /* hidden features of one */
+    int64_t d_shared;                         /* of the expert that all tokens go through; 0: there is none */
+    int32_t n_k_heads, n_v_heads, conv_width; /* of gated delta nets; 0: none */
+    int64_t d_k, d_v;                         /* of one of their heads */
+    int64_t d_embed;                          /* of the embedding tables; d_model for most */
     const char *activation;
 } arch_dims;
 
@@ -46,7 +49,16 @@ typedef enum arch_dim {
     ARCH_TASKS,
     ARCH_D_EMBED,
     ARCH_EXPERTS,
-    ARCH_D_EXPERT
+    ARCH_D_EXPERT,
+    ARCH_D_SHARED,
+    ARCH_ONE,
+    ARCH_D_Q_GATED,  /* queries and gates */
+    ARCH_D_CHANNELS, /* of a gated delta net: q, k and v */
+    ARCH_D_VALUES,   /* v */
+    ARCH_D_MIXED,    /* q, k, v and z */
+    ARCH_D_V,        /* of a head */
+    ARCH_V_HEADS,
+    ARCH_V_GATES /* two for each head */
 } arch_dim;
 typedef enum arch_kind { ARCH_MATRIX, ARCH_VECTOR } arch_kind;
 
@@ -75,7 +87,11 @@ typedef struct arch_weight_row {
     bool
         experts; /* one matrix for each expert, into an array that a `weight *` points to: tensors whose number stands at a second "{}", or one tensor
                      of three dimensions in a GGUF file */
-    bool head;   /* of the output head: beside the body in the file, and bound by arch_open_lm_head only */
+    const char
+        *hf_stacked; /* of experts: the name of a tensor that has those of all, [E, rows, cols]; NULL: there is none */
+    arch_stack stacked; /* which of its rows */
+    bool taps;          /* a vector of conv_width numbers for each row: [rows, 1, conv_width], or without the 1 */
+    bool head;          /* of the output head: beside the body in the file, and bound by arch_open_lm_head only */
 } arch_weight_row;
 /* Rows of a table: ARCH_MAT(offset, name, rows, cols, .stack = ARCH_QKV_Q, .when = HAS_BIAS) and the like. */
 #define ARCH_MAT(at, name, r, c, ...)                                                            \
@@ -89,8 +105,11 @@ typedef struct arch_weight_row {
 
 /* What weights of some files are stored as that is another form in the others: bits of arch_source.stored. */
 enum arch_stored {
-    ARCH_STORED_ROPE_PAIRS = 1, /* rows of queries and keys are in the order in which rotary pairs are neighbours */
-    ARCH_STORED_WHOLE_NORMS = 2 /* norms that are of 1 + weight have it added already */
+    ARCH_STORED_ROPE_PAIRS = 1,  /* rows of queries and keys are in the order in which rotary pairs are neighbours */
+    ARCH_STORED_WHOLE_NORMS = 2, /* norms that are of 1 + weight have it added already */
+    ARCH_STORED_TILED_HEADS =
+        4, /* heads of a delta net's values are in the order that takes each key head once, then each again, ... */
+    ARCH_STORED_DECAY = 8 /* A_log is -exp(A_log) already */
 };
 
 typedef struct arch_model arch_model;
@@ -114,6 +133,8 @@ typedef struct arch_desc {
     /* How many positions a token of the layer sees, itself included; 0: all before it. NULL: a forward without f->kv. LATH_ERR_UNSUPPORTED: the
      * model looks ahead, too. */
     lath_status (*window)(const arch_model *m, int32_t layer, int64_t *out, lath_error *err);
+    /* Floats of the state of constant size that a layer keeps in the place of keys and values; 0: it keeps those. NULL: all do. */
+    int64_t (*recurrent)(const arch_model *m, int32_t layer);
     /* Keys that were turned while the sequence was `kept` tokens long are of no use where it is `length` long. NULL: they always are. */
     bool (*stale)(const arch_model *m, int64_t kept, int64_t length);
 } arch_desc;

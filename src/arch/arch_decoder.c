@@ -73,11 +73,17 @@ uint32_t decoder_layer_has(const arch_model *m, int32_t layer)
 lath_status decoder_parse(arch_model *m, const json_value *c, const char *name, const char *activation_key,
                           int64_t head_dim_default, lath_error *err)
 {
+    return decoder_parse_sizes(m, c, name, &arch_usual_keys, activation_key, head_dim_default, err);
+}
+
+lath_status decoder_parse_sizes(arch_model *m, const json_value *c, const char *name, const arch_size_keys *keys,
+                                const char *activation_key, int64_t head_dim_default, lath_error *err)
+{
     prenorm_model *w = m->weights;
     arch_dims *d = &m->dims;
     int64_t kv = 0, head_dim = 0;
     bool causal = true;
-    TRY(arch_read_sizes(c, name, &arch_usual_keys, INT32_MAX / 2, d, err));
+    TRY(arch_read_sizes(c, name, keys, INT32_MAX / 2, d, err));
     TRY(json_get_int(c, "num_key_value_heads", name, 1, 1 << 12, &kv, err));
     TRY(json_get_int(c, "head_dim", name, 1, 1 << 12, &head_dim, err));
     if (kv == 0) kv = d->n_heads;
@@ -108,11 +114,18 @@ lath_status decoder_parse(arch_model *m, const json_value *c, const char *name, 
 
 lath_status decoder_one_rope(arch_model *m, const json_value *c, const char *name, double theta, lath_error *err)
 {
+    return decoder_partial_rope(m, c, name, theta, 0, err);
+}
+
+lath_status decoder_partial_rope(arch_model *m, const json_value *c, const char *name, double theta, double partial,
+                                 lath_error *err)
+{
     prenorm_model *w = m->weights;
     const arch_rope_spec spec = {
         .theta_key = "rope_theta",
         .scaled = true,
         .theta = theta,
+        .partial = partial,
         .head_dim = m->dims.head_dim,
         .max_positions = m->dims.max_positions,
     };
@@ -146,4 +159,45 @@ lath_status decoder_parse_qwen(arch_model *m, const json_value *c, const char *n
     TRY(json_get_int(c, "max_window_layers", name, 0, 1024, &first, err));
     TRY(decoder_window(m, c, name, slides, first, err));
     return decoder_one_rope(m, c, name, 1e4, err);
+}
+
+/* -------------------------------------------------------------------------------------------------------------- experts */
+
+/* "mlp_only_layers" are dense, and of the others those whose number (from 1) decoder_sparse_step does not divide. */
+static lath_status parse_sparse(arch_model *m, const json_value *c, const char *name, lath_error *err)
+{
+    prenorm_model *w = m->weights;
+    const json_value *list = json_get(c, "mlp_only_layers");
+    int64_t step = 1;
+    TRY(json_get_int(c, "decoder_sparse_step", name, 1, 1024, &step, err));
+    w->sparse = arena_zero(m->mem, (size_t)m->dims.n_layers * sizeof(bool));
+    if (!w->sparse) return err_nomem(err, (size_t)m->dims.n_layers * sizeof(bool));
+    for (int32_t i = 0; i < m->dims.n_layers; i++) w->sparse[i] = (i + 1) % step == 0;
+    if (!json_present(list)) return LATH_OK;
+    bool good = list->kind == JSON_ARRAY;
+    for (const json_value *v = good ? list->u.items.first : NULL; v && good; v = v->next) {
+        good = v->kind == JSON_INT && v->u.integer >= 0;
+        if (good && v->u.integer < m->dims.n_layers) w->sparse[v->u.integer] = false;
+    }
+    if (good) return LATH_OK;
+    return err_set(err, LATH_ERR_FORMAT, "%s: line %u: \"mlp_only_layers\": want an array of layers", name, list->line);
+}
+
+lath_status decoder_parse_experts(arch_model *m, const json_value *c, const char *name, lath_error *err)
+{
+    prenorm_model *w = m->weights;
+    int64_t n, top, d_expert;
+    const char *key =
+        json_present(json_get(c, "num_experts")) ? "num_experts" : "num_local_experts"; /* its newer name */
+    TRY(arch_want_size(c, key, name, 1 << 12, &n, err));
+    TRY(arch_want_size(c, "num_experts_per_tok", name, 1 << 12, &top, err));
+    TRY(arch_want_size(c, "moe_intermediate_size", name, 1 << 18, &d_expert, err));
+    TRY(json_get_bool(c, "norm_topk_prob", name, &w->moe.normalize, err));
+    if (top > n)
+        return err_set(err, LATH_ERR_FORMAT, "%s: num_experts_per_tok %lld of %lld experts", name, (long long)top,
+                       (long long)n);
+    w->moe.top = m->dims.n_top_experts = (int32_t)top;
+    m->dims.n_experts = (int32_t)n;
+    m->dims.d_expert = d_expert;
+    return parse_sparse(m, c, name, err);
 }

@@ -26,14 +26,22 @@ enum { DECODER_N_ROWS = 28 };
  * d_model / n_heads and n_heads; m->lm_head.tied and eps (0: 1e-6) are what they are before. */
 lath_status decoder_parse(arch_model *m, const json_value *config, const char *name, const char *activation_key,
                           int64_t head_dim_default, lath_error *err);
+/* The same for a configuration that calls sizes otherwise. */
+lath_status decoder_parse_sizes(arch_model *m, const json_value *config, const char *name, const arch_size_keys *keys,
+                                const char *activation_key, int64_t head_dim_default, lath_error *err);
 /* "sliding_window", where it is in use, of the layers that "layer_types" names, else of those from `first` on. */
 lath_status decoder_window(arch_model *m, const json_value *config, const char *name, bool in_use, int64_t first,
                            lath_error *err);
 /* One rotation for all layers; `theta`: its base where the configuration has none. */
 lath_status decoder_one_rope(arch_model *m, const json_value *config, const char *name, double theta, lath_error *err);
+/* The same; `partial`: of each head, what turns where the configuration does not say. */
+lath_status decoder_partial_rope(arch_model *m, const json_value *config, const char *name, double theta,
+                                 double partial, lath_error *err);
 /* All of a Qwen but `has`: sizes, a window of the upper layers, the rotation. */
 lath_status decoder_parse_qwen(arch_model *m, const json_value *config, const char *name, int64_t head_dim,
                                lath_error *err);
+/* Experts and which layers have them; w->moe.normalize is what it is before where the configuration does not say. */
+lath_status decoder_parse_experts(arch_model *m, const json_value *config, const char *name, lath_error *err);
 /* The parts of an arch_desc. */
 extern const arch_weight_row decoder_rows[];
 extern const char *const decoder_prefixes[];
@@ -44,7 +52,7 @@ uint32_t decoder_layer_has(const arch_model *m, int32_t layer);
         .name = (type), .prefixes = decoder_prefixes, .parse = (parse_function), .rows = (table), .n_rows = (n), \
         .model_size = sizeof(prenorm_model), .layer_size = sizeof(prenorm_layer), .finish = prenorm_finish,      \
         .state_floats = prenorm_state_floats, .forward = prenorm_forward, .window = prenorm_window,              \
-        .layer_has = decoder_layer_has, .stale = prenorm_stale                                                   \
+        .layer_has = decoder_layer_has, .stale = prenorm_stale, .recurrent = prenorm_recurrent                   \
     }
 #define DECODER_DESC(type, parse_function) DECODER_DESC_OF(type, parse_function, decoder_rows, DECODER_N_ROWS)
 

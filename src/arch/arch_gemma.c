@@ -32,8 +32,8 @@ static lath_status parse_ropes(arch_model *m, const json_value *c, const char *n
 {
     prenorm_model *w = m->weights;
     const arch_rope_spec specs[PRENORM_N_KINDS] = {
-        [PRENORM_FULL] = {"full_attention", "rope_theta", true, 1e6, m->dims.head_dim, m->dims.max_positions},
-        [PRENORM_SLIDING] = {"sliding_attention", "rope_local_base_freq", false, 1e4, m->dims.head_dim,
+        [PRENORM_FULL] = {"full_attention", "rope_theta", true, 1e6, 0, m->dims.head_dim, m->dims.max_positions},
+        [PRENORM_SLIDING] = {"sliding_attention", "rope_local_base_freq", false, 1e4, 0, m->dims.head_dim,
                              m->dims.max_positions},
     };
     for (int k = 0; k < PRENORM_N_KINDS; k++) TRY(arch_rope_parse(c, name, &specs[k], m->mem, &w->ropes[k], err));

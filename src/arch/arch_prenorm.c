@@ -22,10 +22,11 @@ static lath_status listed_kinds(const arch_model *m, const json_value *list, con
     if (list->kind != JSON_ARRAY || list->u.items.count != (size_t)m->dims.n_layers)
         return err_set(err, LATH_ERR_FORMAT, "%s: line %u: \"layer_types\": want an array of %d strings", name,
                        list->line, m->dims.n_layers);
+    const bool recurs = ((const prenorm_model *)m->weights)->recurs;
     int32_t i = 0;
     for (const json_value *v = list->u.items.first; v; v = v->next, i++) {
-        if (json_is_string(v, "sliding_attention"))
-            kinds[i] = PRENORM_SLIDING;
+        if (json_is_string(v, recurs ? "linear_attention" : "sliding_attention"))
+            kinds[i] = recurs ? PRENORM_RECURS : PRENORM_SLIDING;
         else if (!json_is_string(v, "full_attention"))
             return err_set(err, LATH_ERR_UNSUPPORTED, "%s: line %u: layer type %.60s is not supported", name, v->line,
                            v->kind == JSON_STRING ? v->u.string.data : "that is no string");
@@ -37,14 +38,16 @@ lath_status prenorm_layer_kinds(arch_model *m, const json_value *config, const c
                                 bool (*slides)(int64_t ctx, int32_t layer), int64_t ctx, lath_error *err)
 {
     prenorm_model *w = m->weights;
+    const uint8_t other = w->recurs ? PRENORM_RECURS : PRENORM_SLIDING;
     const json_value *list = json_get(config, "layer_types");
     w->kinds = arena_zero(m->mem, (size_t)m->dims.n_layers);
     if (!w->kinds) return err_nomem(err, (size_t)m->dims.n_layers);
     if (json_present(list))
         TRY(listed_kinds(m, list, name, w->kinds, err));
     else
-        for (int32_t i = 0; i < m->dims.n_layers; i++) w->kinds[i] = slides(ctx, i) ? PRENORM_SLIDING : PRENORM_FULL;
-    for (int32_t i = 0; i < m->dims.n_layers; i++) w->uses[w->kinds[i]] = true;
+        for (int32_t i = 0; i < m->dims.n_layers; i++) w->kinds[i] = slides(ctx, i) ? other : PRENORM_FULL;
+    for (int32_t i = 0; i < m->dims.n_layers; i++)
+        if (w->kinds[i] < PRENORM_N_KINDS) w->uses[w->kinds[i]] = true;
     if (w->uses[PRENORM_SLIDING] && w->reach < 0)
         return err_set(err, LATH_ERR_FORMAT, "%s: layers with a sliding window, but no \"sliding_window\"", name);
     return LATH_OK;
@@ -66,9 +69,25 @@ static lath_status finish_norm(const arch_model *m, op_norm *n, lath_error *err)
     return LATH_OK;
 }
 
-static lath_status finish_layer(const arch_model *m, prenorm_layer *l, lath_error *err)
+static lath_status finish_delta(const arch_model *m, nn_delta_w *d, lath_error *err)
 {
     const prenorm_model *w = m->weights;
+    d->n_k_heads = m->dims.n_k_heads;
+    d->n_v_heads = m->dims.n_v_heads;
+    d->d_k = m->dims.d_k;
+    d->d_v = m->dims.d_v;
+    d->width = m->dims.conv_width;
+    d->norm.kind = NORM_RMS;
+    d->norm.eps = (float)w->eps;
+    d->tiled = m->stored & ARCH_STORED_TILED_HEADS;
+    d->decay = m->stored & ARCH_STORED_DECAY;
+    return nn_delta_init(d, m->mem, err);
+}
+
+static lath_status finish_layer(const arch_model *m, prenorm_layer *l, bool recurs, lath_error *err)
+{
+    const prenorm_model *w = m->weights;
+    if (recurs) TRY(finish_delta(m, &l->delta, err));
     op_norm *const norms[] = {&l->attn_norm,     &l->attn_post_norm, &l->ffn_norm,
                               &l->ffn_post_norm, &l->attn.q_norm,    &l->attn.k_norm};
     for (size_t i = 0; i < sizeof(norms) / sizeof(norms[0]); i++) TRY(finish_norm(m, norms[i], err));
@@ -77,7 +96,7 @@ static lath_status finish_layer(const arch_model *m, prenorm_layer *l, lath_erro
     l->attn.head_dim = m->dims.head_dim;
     l->attn.scale = (float)w->attn_scale;
     l->attn.softcap = w->attn_softcap;
-    return LATH_OK;
+    return w->gated && !recurs ? nn_attention_gate_init(&l->attn, m->mem, err) : LATH_OK;
 }
 
 static void finish_moe(arch_model *m, prenorm_layer *layers)
@@ -91,6 +110,7 @@ static void finish_moe(arch_model *m, prenorm_layer *layers)
     w->moe.n_experts = m->dims.n_experts;
     w->moe.d_model = m->dims.d_model;
     w->moe.d_expert = m->dims.d_expert;
+    w->moe.d_shared = m->dims.d_shared;
     ffn_moe_init(&w->moe);
     m->ffn = &w->moe.base;
 }
@@ -102,7 +122,7 @@ lath_status prenorm_finish(arch_model *m, lath_error *err)
     if (m->stored & ARCH_STORED_WHOLE_NORMS) w->norm_offset = 0;
     if (m->stored & ARCH_STORED_ROPE_PAIRS)
         for (int k = 0; k < PRENORM_N_KINDS; k++) w->ropes[k].interleaved = true;
-    for (int32_t i = 0; i < m->dims.n_layers; i++) TRY(finish_layer(m, &layers[i], err));
+    for (int32_t i = 0; i < m->dims.n_layers; i++) TRY(finish_layer(m, &layers[i], w->kinds[i] == PRENORM_RECURS, err));
     TRY(finish_norm(m, &w->embed_norm, err));
     TRY(finish_norm(m, &w->final_norm, err));
     const bool gated = w->sparse || layers[0].ffn.gate.w.t; /* a family that has experts has gates */
@@ -118,18 +138,25 @@ lath_status prenorm_finish(arch_model *m, lath_error *err)
  * attention, the hidden features during the FFN; then what the layers of each kind share:
  *     | x [n, d] | h [n, d] | delta [n, d] | wide | masks and rope tables by kind | */
 typedef struct prenorm_state {
-    view x, h, delta, qkv, ctx;
-    float *wide; /* the FFN's memory */
+    view x, h, delta;
+    float *wide; /* the memory of attention, of a delta net, of the FFN */
     nn_attention_args kinds[PRENORM_N_KINDS];
     nn_rope_table ropes[PRENORM_N_KINDS];
 } prenorm_state;
 
 static size_t wide_floats(const arch_model *m, const backend_ops *ops, int64_t n_tok)
 {
-    const int64_t d_q = m->dims.n_heads * m->dims.head_dim, d_kv = m->dims.n_kv_heads * m->dims.head_dim;
-    const size_t attn = ops->view_floats(n_tok, d_q + 2 * d_kv) + ops->view_floats(n_tok, d_q);
-    const size_t ff = ffn_memory_floats(m->ffn, ops, n_tok);
-    return attn > ff ? attn : ff;
+    const prenorm_model *w = m->weights;
+    const prenorm_layer *layers = m->layers;
+    size_t most = ffn_memory_floats(m->ffn, ops, n_tok);
+    for (int32_t i = 0; i < m->dims.n_layers; i++) {
+        const nn_attention_w *a = &layers[i].attn;
+        const size_t n = w->kinds[i] == PRENORM_RECURS ? nn_delta_floats(&layers[i].delta, ops, n_tok)
+                                                       : ops->view_floats(n_tok, nn_attention_width(a)) +
+                                                             ops->view_floats(n_tok, a->n_heads * a->head_dim);
+        if (n > most) most = n;
+    }
+    return most;
 }
 
 size_t prenorm_state_floats(const arch_model *m, const backend_ops *ops, int64_t n_tok)
@@ -164,16 +191,13 @@ static lath_status make_state(const arch_model *m, const fwd *f, float *memory, 
 {
     const backend_ops *ops = f->s->ops;
     const prenorm_model *w = m->weights;
-    const int64_t n_tok = f->b->n_tok, d = m->dims.d_model, d_q = m->dims.n_heads * m->dims.head_dim,
-                  d_qkv = d_q + 2 * m->dims.n_kv_heads * m->dims.head_dim;
+    const int64_t n_tok = f->b->n_tok, d = m->dims.d_model;
     const size_t n = ops->view_floats(n_tok, d);
     float *wide = memory + 3 * n;
     *s = (prenorm_state){
         .x = ops->make_view(memory, n_tok, d),
         .h = ops->make_view(memory + n, n_tok, d),
         .delta = ops->make_view(memory + 2 * n, n_tok, d),
-        .qkv = ops->make_view(wide, n_tok, d_qkv),
-        .ctx = ops->make_view(wide + ops->view_floats(n_tok, d_qkv), n_tok, d_q),
         .wide = wide,
     };
     return prepare_kinds(w, f, wide + wide_floats(m, ops, n_tok), s);
@@ -197,20 +221,39 @@ static lath_status scale_stream(const fwd *f, const op_norm *next, int32_t i, co
     return nn_norm(f, s->x, NULL, next, s->h);
 }
 
-/* in: what attention reads, [n_tok, d_model]; leaves in s->h the norm that `next` makes. */
-static lath_status block(const arch_model *m, prenorm_layer *l, const op_norm *next, const fwd *f, int32_t i,
-                         const prenorm_state *s, view in)
+/* What the layer's attention, or delta net, makes of `in`, into s->delta. */
+static lath_status mix(prenorm_model *w, prenorm_layer *l, const fwd *f, int32_t i, const prenorm_state *s, view in)
 {
-    const prenorm_model *w = m->weights;
-    if (fwd_gain(f, i) != 0) return scale_stream(f, next, i, s);
+    if (w->kinds[i] == PRENORM_RECURS) return nn_delta(f, &l->delta, i, in, s->wide, s->delta);
+    const backend_ops *ops = f->s->ops;
+    const int64_t width = nn_attention_width(&l->attn);
+    const view qkv = ops->make_view(s->wide, in.n_tok, width),
+               ctx = ops->make_view(s->wide + ops->view_floats(in.n_tok, width), in.n_tok,
+                                    l->attn.n_heads * l->attn.head_dim);
     nn_attention_args a = s->kinds[w->kinds[i]];
     a.layer = i;
     a.kv = f->kv ? &f->kv[i] : NULL;
     if (w->unturned && w->unturned[i]) a.rope = NULL;
-    TRY(nn_attention(f, &l->attn, &a, in, s->qkv, s->ctx, s->delta));
+    return nn_attention(f, &l->attn, &a, in, qkv, ctx, s->delta);
+}
+
+/* in: what attention reads, [n_tok, d_model]; leaves in s->h the norm that `next` makes. */
+static lath_status block(const arch_model *m, prenorm_layer *l, const op_norm *next, const fwd *f, int32_t i,
+                         const prenorm_state *s, view in)
+{
+    prenorm_model *w = m->weights;
+    if (fwd_gain(f, i) != 0) return scale_stream(f, next, i, s);
+    TRY(mix(w, l, f, i, s, in));
     TRY(add_block(w, f, &l->attn_post_norm, &l->ffn_norm, TRACE_ATTN_OUT, TRACE_MIDDLE, i, s));
     TRY(ffn_run(f, m->ffn, i, s->h, s->wide, s->delta));
     return add_block(w, f, &l->ffn_post_norm, next, TRACE_FFN_OUT, TRACE_RESIDUAL, i, s);
+}
+
+int64_t prenorm_recurrent(const arch_model *m, int32_t layer)
+{
+    const prenorm_model *w = m->weights;
+    const prenorm_layer *layers = m->layers;
+    return w->kinds[layer] == PRENORM_RECURS ? nn_delta_state_floats(&layers[layer].delta) : 0;
 }
 
 lath_status prenorm_window(const arch_model *m, int32_t layer, int64_t *out, lath_error *err)

@@ -21,7 +21,7 @@ typedef struct rope_source {
 static lath_status find_source(const json_value *c, const char *name, const arch_rope_spec *s, rope_source *out,
                                lath_error *err)
 {
-    *out = (rope_source){.theta = s->theta, .partial = 1, .type = "default"};
+    *out = (rope_source){.theta = s->theta, .partial = s->partial > 0 ? s->partial : 1, .type = "default"};
     TRY(json_get_real(c, s->theta_key, name, &out->theta, err));
     TRY(json_get_real(c, "partial_rotary_factor", name, &out->partial, err));
     const json_value *p = json_get(c, "rope_parameters");

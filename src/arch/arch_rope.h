@@ -15,6 +15,7 @@ typedef struct arch_rope_spec {
     const char *theta_key; /* top-level key of the base: "rope_theta" */
     bool scaled;           /* the older "rope_scaling" is about these layers */
     double theta;          /* the base where the configuration has none */
+    double partial;        /* of each head, what turns where it does not say; 0: all */
     int64_t head_dim;
     int64_t max_positions; /* "max_position_embeddings" */
 } arch_rope_spec;

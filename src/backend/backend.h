@@ -123,6 +123,39 @@ typedef struct op_attention {
     int64_t bias_reach;
 } op_attention;
 
+/* The tokens of a batch, sequence by sequence, for what runs along time; of a single one, whose `past` tokens went before, the rest is in what is kept. */
+typedef struct op_sequences {
+    const int32_t *start; /* [n_seq + 1] */
+    int32_t n_seq;
+    int64_t past;
+} op_sequences;
+
+/* Causal depthwise convolution over time, then SiLU: y[t][f] = silu(sum over i < width of taps[i][f] x[t - (width - 1) + i][f]), each sequence for itself: before its
+ * first token is 0. */
+typedef struct op_conv {
+    view x, y;         /* [n_tok, d], apart */
+    const float *taps; /* [width][d], the oldest first */
+    int32_t width;     /* 2 to KERN_CONV_WIDTH */
+    op_sequences seq;
+    float *kept; /* [width - 1][d] the newest of x that went before, and afterwards; NULL: nothing is kept */
+} op_conv;
+
+/* The gated delta rule (Yang et al. 2024), head by head of the values, along each sequence, with a state S: [d_k, d_v] that is 0 before its first token:
+ *     g = rate softplus(a + dt), beta = sigmoid(b):    S = e^g S;  S += k (beta (v - S^T k))^T;  y = S^T q
+ * Head h of the values goes with head h / (n_v_heads / n_k_heads) of q and k, or with h mod n_k_heads where they are `tiled`. */
+typedef struct op_delta {
+    view q, k, v; /* [n_tok, n_k_heads * d_k] twice, [n_tok, n_v_heads * d_v] */
+    view gates;   /* [n_tok, 2 n_v_heads]: groups of b of so many heads and a of the same */
+    int64_t gate_group;
+    const float *rate, *dt; /* [n_v_heads] rate <= 0 */
+    int32_t n_k_heads, n_v_heads;
+    int64_t d_k, d_v;
+    bool tiled;
+    op_sequences seq;
+    float *state; /* [n_v_heads][d_k][d_v] kept; NULL: nothing is */
+    view y;       /* [n_tok, n_v_heads * d_v]; not q, k or v */
+} op_delta;
+
 /* y[i] = reduce over tokens start[i] + skip <= t < start[i + 1] of x: every sequence is longer than skip. */
 typedef struct op_pool {
     kern_pool_mode mode;
@@ -145,6 +178,7 @@ typedef struct op_limits {
     int64_t head_dim; /* of attention */
     int64_t d;        /* features of the widest view that is multiplied */
     bool half;        /* what is kept is F16 */
+    int64_t d_k, d_v; /* of the delta rule; 0: none */
 } op_limits;
 
 /* glu: y = fn(gate) * up, y may be gate or up. copy: y = x. clear: y = 0. take_rows: y[i] = x[index[i]] for the tokens of y; add_rows: y[index[i]] +=

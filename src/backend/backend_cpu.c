@@ -51,6 +51,8 @@ static size_t worker_floats(const stream *s, const op_limits *most)
 {
     size_t scores = (size_t)((n_panels(most->n_keys) + 1) * LANES * LANES), n = s->kern->linear_scratch;
     if (scores > n) n = scores;
+    const size_t delta = cpu_delta_floats(most);
+    if (delta > n) n = delta;
     return (n + 15) & ~(size_t)15;
 }
 
@@ -455,6 +457,13 @@ static lath_status panels_attention(stream *s, const op_attention *a)
     if (a->kv && a->kv->half) return attend_to_halves(s, a);
     attention_job j = {.s = s, .a = a, .panels = n_panels(a->q.n_tok)};
     return cpu_run(s, attention_task, &j, j.panels * a->n_heads);
+}
+
+static lath_status panels_conv(stream *s, const op_conv *a) { return cpu_conv_panels(s, a); }
+
+static lath_status panels_delta(stream *s, const op_delta *a)
+{
+    return cpu_delta(s, a, LANES, s->scratch, worker_floats(s, &s->limits));
 }
 
 /* ------------------------------------------------------------------------------------------------------ pool, normalise */

@@ -5,6 +5,7 @@
  *     backend_cpu.c       panels of 16 tokens (kern.h): whole texts, many tokens at a time
  *     backend_cpu_rows.c  a token is a plain row of floats: single steps of generation, which wait for memory
  *     backend_cpu_kv.c    keys and values that a sequence keeps, which both write and read
+ *     backend_cpu_delta.c  what runs along time: the convolution and the delta rule
  *     backend_cpu_each.c  what is the same for both: ops on each number by itself, moves of tokens
  *     backend_cpu_features.c  products of a token with chosen rows, for both
  *     backend_cpu_look.c  the weights of attention, for whoever looks at them
@@ -62,5 +63,10 @@ lath_status cpu_attention_weights(stream *s, const op_attention *a, int64_t toke
 /* xq: room for x in 8 bits, kern_xq_bytes; unused where products are not of integers. */
 lath_status cpu_dot_features(stream *s, const op_features *a, const float *x, float *y, void *xq);
 lath_status cpu_add_features(stream *s, const op_features *a, const float *by, float *y);
+lath_status cpu_conv_panels(stream *s, const op_conv *a);
+lath_status cpu_conv_rows(stream *s, const op_conv *a);
+/* scratch: of worker 0, each worker's scratch_floats behind the one before; cpu_delta_floats of them are used. */
+lath_status cpu_delta(stream *s, const op_delta *a, int64_t lanes, float *scratch, size_t scratch_floats);
+size_t cpu_delta_floats(const op_limits *most);
 
 #endif

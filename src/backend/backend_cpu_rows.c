@@ -42,6 +42,8 @@ static float *row_at(view x, int64_t t) { return x.data + t * x.stride; }
 static size_t worker_floats(const op_limits *most)
 {
     size_t n = kern_attention_row_floats(most->n_keys + LANES, most->head_dim);
+    const size_t delta = cpu_delta_floats(most);
+    if (delta > n) n = delta;
     return (n + 15) & ~(size_t)15;
 }
 
@@ -292,6 +294,13 @@ static lath_status rows_attention(stream *s, const op_attention *a)
     return cpu_run(s, attention_task, &j, a->q.n_tok * j.groups);
 }
 
+static lath_status rows_conv(stream *s, const op_conv *a) { return cpu_conv_rows(s, a); }
+
+static lath_status rows_delta(stream *s, const op_delta *a)
+{
+    return cpu_delta(s, a, 1, s->scratch, worker_floats(&s->limits));
+}
+
 static lath_status rows_read_rows(stream *s, view x, int64_t row0, int64_t n, float *out)
 {
     (void)s;
@@ -333,6 +342,8 @@ const backend_ops *backend_cpu_rows(void)
         .rope = rows_rope,
         .kv_append = rows_kv_append,
         .attention = rows_attention,
+        .conv = rows_conv,
+        .delta = rows_delta,
         .read_rows = rows_read_rows,
         .write_rows = rows_write_rows,
         .attention_weights = rows_attention_weights,

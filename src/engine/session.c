@@ -42,6 +42,12 @@ static lath_status check_options(const lath_model *m, const lath_session_options
 
 static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
+/* Of a layer that keeps a state instead of keys and values. */
+static int64_t recurrent_floats(const arch_model *a, int32_t layer)
+{
+    return a->desc->recurrent ? a->desc->recurrent(a, layer) : 0;
+}
+
 /* What each layer keeps. */
 static lath_status plan_kv(lath_session *s, lath_error *err)
 {
@@ -51,6 +57,9 @@ static lath_status plan_kv(lath_session *s, lath_error *err)
     if (!s->kv) return err_nomem(err, (size_t)a->dims.n_layers * sizeof(*s->kv));
     for (int32_t i = 0; i < a->dims.n_layers; i++) {
         int64_t window = 0, keep = s->ctx;
+        const int64_t recurrent = recurrent_floats(a, i);
+        s->recurrent_floats += (size_t)round_up(recurrent, ALIGN_FLOATS);
+        if (recurrent) continue;
         TRY(a->desc->window(a, i, &window, err));
         if (window && window + s->chunk < keep) keep = window + s->chunk;
         s->kv[i] = (kv_layer){.n_slots = round_up(keep, LANES),
@@ -77,6 +86,23 @@ static lath_status make_kv(lath_session *s, lath_error *err)
         s->kv[i].k = at;
         s->kv[i].v = at + n;
         at += 2 * n;
+    }
+    return LATH_OK;
+}
+
+static lath_status make_recurrent(lath_session *s, lath_error *err)
+{
+    const arch_model *a = &s->model->arch;
+    const size_t bytes = s->recurrent_floats * sizeof(float);
+    if (bytes == 0) return LATH_OK;
+    s->recurrent = alloc_array(&s->model->rt->alloc, (size_t)a->dims.n_layers, sizeof(*s->recurrent));
+    if (!s->recurrent) return err_nomem(err, (size_t)a->dims.n_layers * sizeof(*s->recurrent));
+    float *at = s->recurrent_block = alloc_bytes(&s->model->rt->alloc, bytes, KV_ALIGN);
+    if (!at) return err_nomem(err, bytes);
+    for (int32_t i = 0; i < a->dims.n_layers; i++) {
+        const int64_t n = recurrent_floats(a, i);
+        s->recurrent[i] = n ? at : NULL;
+        at += round_up(n, ALIGN_FLOATS);
     }
     return LATH_OK;
 }
@@ -168,6 +194,7 @@ lath_status lath_session_create(const lath_model *model, const lath_session_opti
     if (!s) return err_nomem(err, sizeof(*s));
     *s = begun;
     lath_status st = make_kv(s, err);
+    if (st == LATH_OK) st = make_recurrent(s, err);
     if (st == LATH_OK) st = make_work(s, err);
     if (st != LATH_OK)
         lath_session_destroy(s);
@@ -184,6 +211,7 @@ static lath_status plan_layers(const lath_session *s, lath_session_plan *out, la
     const uint64_t layer = 2 * (uint64_t)a->dims.n_kv_heads * (uint64_t)a->dims.head_dim * kv_size(&kept);
     for (int32_t i = 0; i < a->dims.n_layers; i++) {
         int64_t window = 0;
+        if (recurrent_floats(a, i)) continue;
         TRY(a->desc->window(a, i, &window, err));
         out->token_bytes += layer;
         if (!window) out->far_bytes += layer;
@@ -213,6 +241,7 @@ lath_status lath_session_get_plan(const lath_model *model, const lath_session_op
         .ctx = s.ctx,
         .most = a->dims.max_positions,
         .kv_bytes = s.kv_bytes,
+        .recurrent_bytes = s.recurrent_floats * sizeof(float),
         .work_bytes = s.work_bytes,
         .n_kv_heads = a->dims.n_kv_heads,
         .head_dim = (int32_t)a->dims.head_dim,
@@ -228,9 +257,12 @@ void lath_session_destroy(lath_session *s)
 {
     if (!s) return;
     const lath_allocator *alloc = &s->model->rt->alloc;
+    const size_t n_layers = (size_t)s->model->arch.dims.n_layers;
     alloc_release(alloc, s->kv_block, s->kv_bytes);
+    alloc_release(alloc, s->recurrent_block, s->recurrent_floats * sizeof(float));
+    alloc_release(alloc, s->recurrent, s->recurrent ? n_layers * sizeof(*s->recurrent) : 0);
     alloc_table_release(alloc, s->work_block, s->work_bytes);
-    alloc_release(alloc, s->kv, (size_t)s->model->arch.dims.n_layers * sizeof(*s->kv));
+    alloc_release(alloc, s->kv, n_layers * sizeof(*s->kv));
     alloc_release(alloc, s, sizeof(*s));
 }
 
@@ -278,7 +310,7 @@ static lath_status all_logits(lath_session *s, stream *on, view hidden, session_
 static lath_status run_chunk(lath_session *s, stream *on, const int32_t *ids, int32_t n, bool last, session_see see,
                              void *ctx, lath_error *err)
 {
-    const fwd f = {.s = on, .b = &s->b, .trace = s->trace, .kv = s->kv};
+    const fwd f = {.s = on, .b = &s->b, .trace = s->trace, .kv = s->kv, .recurrent = s->recurrent};
     view hidden;
     fill_batch(s, ids, n);
     on->err = s->step.err = err;
@@ -357,7 +389,7 @@ lath_status session_append(lath_session *s, const int32_t *ids, int32_t n, sessi
     pool_leave(on->pool);
     const double seconds = clock_now() - begin;
     s->has_logits = st == LATH_OK;
-    if (st != LATH_OK && again) {
+    if (st != LATH_OK && (again || s->recurrent)) {
         s->n = s->written = 0;
     } else if (st != LATH_OK) {
         (void)lath_session_rewind(s, (size_t)before);
@@ -377,7 +409,7 @@ size_t lath_session_rewind(lath_session *s, size_t n)
 {
     if (!s) return 0;
     if (n < (size_t)s->n) {
-        s->n = (int32_t)n;
+        s->n = s->recurrent ? 0 : (int32_t)n;
         s->has_logits = false;
         if (s->n < s->written - s->slack) s->n = 0; /* a window that the next token sees has been overwritten */
     }
@@ -456,6 +488,7 @@ lath_status lath_session_get_stats(const lath_session *s, lath_session_stats *ou
     *out = s->stats;
     out->struct_size = sizeof(*out);
     out->kv_bytes = s->kv_bytes;
+    out->recurrent_bytes = s->recurrent_floats * sizeof(float);
     out->work_bytes = s->work_bytes;
     return LATH_OK;
 }

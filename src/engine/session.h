@@ -18,7 +18,8 @@ struct lath_session {
     int32_t slack;      /* positions beyond its window that every layer keeps at least */
     bool has_logits;    /* those of the last token are there */
     stream whole, step; /* many tokens; one */
-    kv_layer *kv;       /* [n_layers] */
+    kv_layer *kv;       /* [n_layers] without slots where a layer recurs */
+    float **recurrent;  /* [n_layers] states of the layers that recur; NULL for the others */
     bool half;          /* keys and values are kept as F16 */
     int32_t *ids;       /* [ctx] the tokens */
     batch b;            /* of up to chunk tokens */
@@ -27,7 +28,8 @@ struct lath_session {
     int64_t logits_stride;
     int64_t last_row; /* of logits: the last token's */
     void *kv_block, *work_block;
-    size_t kv_bytes, work_bytes;
+    float *recurrent_block;
+    size_t kv_bytes, work_bytes, recurrent_floats;
     const trace_sink *trace; /* NULL: nobody looks inside */
     lath_session_stats stats;
     lath_progress_fn progress; /* may be NULL */

@@ -114,9 +114,12 @@ void ffn_dense_init(ffn_dense *d, kern_fn fn, int64_t d_ff, bool gated, ffn_dens
 
 /* Mixture of experts (Shazeer et al. 2017): of E small gated FFNs each token takes the `top` that a router, a softmax over E, finds likeliest, weighted with
  * what the router gives them; `normalize`: so that they add up to 1. Only those are computed. Layers that are not sparse are another FFN's. What a
- * token gets does not depend on the others of its batch: it adds its experts in rising order. */
+ * token gets does not depend on the others of its batch: it adds its experts in rising order. Some have one more expert that all tokens go through (Dai et al.
+ * 2024), whose weight is a sigmoid of its own router. */
 typedef struct ffn_moe_layer {
     weight router;            /* [E, d_model] */
+    weight shared_router;     /* [1, d_model] */
+    ffn_dense_layer shared;   /* hidden features: d_shared */
     weight *gate, *up, *down; /* [E] of [d_expert, d_model], [d_expert, d_model], [d_model, d_expert] */
 } ffn_moe_layer;
 typedef struct ffn_moe {
@@ -127,8 +130,8 @@ typedef struct ffn_moe {
     size_t stride;      /* bytes from layer to layer */
     kern_fn fn;
     bool normalize;
-    int32_t n_experts, top; /* top <= n_experts */
-    int64_t d_model, d_expert;
+    int32_t n_experts, top;              /* top <= n_experts */
+    int64_t d_model, d_expert, d_shared; /* d_shared 0: no shared expert */
 } ffn_moe;
 /* Sets `base`; the caller sets the rest. */
 void ffn_moe_init(ffn_moe *m);

@@ -6,6 +6,7 @@
  *
  *     p = softmax(W x)         top(p): the `top` largest, of equal ones the lower
  *     out = sum over e in top(p), rising, of p_e down_e(fn(gate_e(x)) * up_e(x))
+ *           + sigmoid(w x) down(fn(gate(x)) * up(x))      where there is a shared expert
  */
 #include <math.h>
 #include <string.h>
@@ -20,7 +21,7 @@ typedef struct choice {
 
 /* What forward works with, in its memory. Pairs are n_tok * top. */
 typedef struct moe_work {
-    view scores, x, hidden, y; /* [n_tok, E], [n_tok, d_model], [n_tok, 2 d_expert], [n_tok, d_model] */
+    view scores, x, hidden, y; /* [n_tok, E], [n_tok, d_model], [n_tok, 2 d_wide], [n_tok, d_model] */
     float *plain;              /* [n_tok, E] the scores */
     choice *chosen;            /* [n_tok, top] */
     int32_t *first;            /* [E + 1] of an expert's pairs */
@@ -31,12 +32,15 @@ typedef struct moe_work {
 
 static size_t round_up(size_t n) { return (n + 15) & ~(size_t)15; }
 
+/* Hidden features of the widest expert. */
+static int64_t d_wide(const ffn_moe *m) { return m->d_expert > m->d_shared ? m->d_expert : m->d_shared; }
+
 static size_t moe_memory_floats(const ffn *self, const backend_ops *ops, int64_t n_tok)
 {
     const ffn_moe *m = (const ffn_moe *)self;
     const size_t pairs = (size_t)(n_tok * m->top);
     const size_t views = ops->view_floats(n_tok, m->n_experts) + 2 * ops->view_floats(n_tok, m->d_model) +
-                         ops->view_floats(n_tok, 2 * m->d_expert);
+                         ops->view_floats(n_tok, 2 * d_wide(m));
     const size_t own = views + round_up((size_t)(n_tok * m->n_experts)) + round_up(2 * pairs) +
                        round_up((size_t)m->n_experts + 1) + 2 * round_up(pairs);
     const size_t other = ffn_memory_floats(m->other, ops, n_tok);
@@ -54,8 +58,8 @@ static moe_work make_work(const ffn_moe *m, const backend_ops *ops, int64_t n_to
     memory += ops->view_floats(n_tok, m->d_model);
     w.y = ops->make_view(memory, n_tok, m->d_model);
     memory += ops->view_floats(n_tok, m->d_model);
-    w.hidden = ops->make_view(memory, n_tok, 2 * m->d_expert);
-    memory += ops->view_floats(n_tok, 2 * m->d_expert);
+    w.hidden = ops->make_view(memory, n_tok, 2 * d_wide(m));
+    memory += ops->view_floats(n_tok, 2 * d_wide(m));
     w.plain = memory;
     w.chosen = (choice *)(void *)(w.plain + round_up((size_t)(n_tok * m->n_experts)));
     w.first = (int32_t *)(void *)((float *)(void *)w.chosen + round_up(2 * pairs));
@@ -113,25 +117,55 @@ static lath_status route(const ffn_moe *m, ffn_moe_layer *l, const fwd *f, view 
     return LATH_OK;
 }
 
+/* The matrices of one expert, and its hidden features. */
+typedef struct expert_w {
+    weight *gate, *up, *down;
+    int64_t d;
+    int32_t layer, number; /* the shared one's: n_experts */
+    const int32_t *token;  /* that go through it */
+} expert_w;
+
+/* What an expert makes of the tokens of x; `hidden` is memory for them. */
+static lath_status gated(const ffn_moe *m, const expert_w *e, const fwd *f, view x, view hidden, view y)
+{
+    const backend_ops *ops = f->s->ops;
+    const view up = ops->slice(hidden, 0, e->d), gate = ops->slice(hidden, e->d, e->d);
+    const op_linear in[] = {{.w = e->gate, .fn = KERN_FN_NONE, .y = gate}, {.w = e->up, .fn = KERN_FN_NONE, .y = up}},
+                    down = {.w = e->down, .fn = KERN_FN_NONE, .y = y};
+    TRY(ops->linear(f->s, x, in, 2));
+    TRY(ops->glu(f->s, m->fn, gate, up, up));
+    if (f->trace) {
+        trace_event act = {.point = TRACE_FFN_ACT, .layer = e->layer, .expert = e->number, .token = e->token, .x = up};
+        TRY(f->trace->see(f->trace->ctx, f, &act));
+    }
+    return ops->linear(f->s, up, &down, 1);
+}
+
 /* The n tokens of expert e, whose pairs begin at `first`. */
 static lath_status run_expert(const ffn_moe *m, ffn_moe_layer *l, const fwd *f, int32_t e, int64_t first, int64_t n,
                               view x, const moe_work *w, view out)
 {
     const backend_ops *ops = f->s->ops;
-    const view own = ops->tokens(w->x, 0, n), y = ops->tokens(w->y, 0, n), hidden = ops->tokens(w->hidden, 0, n);
-    const view up = ops->slice(hidden, 0, m->d_expert), gate = ops->slice(hidden, m->d_expert, m->d_expert);
-    const op_linear in[] = {{.w = &l->gate[e], .fn = KERN_FN_NONE, .y = gate},
-                            {.w = &l->up[e], .fn = KERN_FN_NONE, .y = up}},
-                    down = {.w = &l->down[e], .fn = KERN_FN_NONE, .y = y};
-    TRY(ops->take_rows(f->s, x, w->token + first, own));
-    TRY(ops->linear(f->s, own, in, 2));
-    TRY(ops->glu(f->s, m->fn, gate, up, up));
-    if (f->trace) {
-        trace_event act = {.point = TRACE_FFN_ACT, .layer = w->layer, .expert = e, .token = w->token + first, .x = up};
-        TRY(f->trace->see(f->trace->ctx, f, &act));
-    }
-    TRY(ops->linear(f->s, up, &down, 1));
+    const expert_w own = {&l->gate[e], &l->up[e], &l->down[e], m->d_expert, w->layer, e, w->token + first};
+    const view in = ops->tokens(w->x, 0, n), y = ops->tokens(w->y, 0, n);
+    TRY(ops->take_rows(f->s, x, w->token + first, in));
+    TRY(gated(m, &own, f, in, ops->tokens(w->hidden, 0, n), y));
     return ops->add_rows(f->s, y, w->token + first, w->weight + first, out);
+}
+
+/* The expert of all tokens. Pairs are done with: their memory (there is at least one a token) is taken again. */
+static lath_status run_shared(const ffn_moe *m, ffn_moe_layer *l, const fwd *f, view x, const moe_work *w, view out)
+{
+    const backend_ops *ops = f->s->ops;
+    const expert_w own = {&l->shared.gate.w, &l->shared.up.w, &l->shared.down.w, m->d_shared,
+                          w->layer,          m->n_experts,    w->token};
+    const view score = ops->slice(w->scores, 0, 1);
+    const op_linear router = {.w = &l->shared_router, .fn = KERN_FN_SIGMOID, .y = score};
+    TRY(ops->linear(f->s, x, &router, 1));
+    TRY(ops->read_rows(f->s, score, 0, x.n_tok, w->weight));
+    for (int64_t t = 0; t < x.n_tok; t++) w->token[t] = (int32_t)t;
+    TRY(gated(m, &own, f, x, w->hidden, w->y));
+    return ops->add_rows(f->s, w->y, w->token, w->weight, out);
 }
 
 static bool moe_parts(ffn *self, int32_t layer, ffn_parts *out)
@@ -148,13 +182,13 @@ static lath_status moe_forward(ffn *self, const fwd *f, int32_t layer, view x, f
     moe_work w = make_work(m, f->s->ops, x.n_tok, memory);
     w.layer = layer;
     TRY(route(m, l, f, x, &w));
-    ffn_note(f, layer, "moe", x.n_tok, x.n_tok * m->top * m->d_expert);
+    ffn_note(f, layer, "moe", x.n_tok, x.n_tok * (m->top * m->d_expert + m->d_shared));
     TRY(f->s->ops->clear(f->s, out));
     for (int32_t e = 0; e < m->n_experts; e++) {
         const int32_t n = w.first[e + 1] - w.first[e];
         if (n > 0) TRY(run_expert(m, l, f, e, w.first[e], n, x, &w, out));
     }
-    return LATH_OK;
+    return m->d_shared ? run_shared(m, l, f, x, &w, out) : LATH_OK;
 }
 
 void ffn_moe_init(ffn_moe *m)

@@ -183,6 +183,71 @@ typedef struct kern_pool_args {
     float *y;             /* the lane's first feature */
 } kern_pool_args;
 
+/* The gated delta rule (Yang et al. 2024, "Gated Delta Networks") of one value head: n tokens of one sequence and the state S [d_k][d_v], read and
+ * written. For t = 0, 1...:
+ *
+ *     S *= exp(g[t]);  d = beta[t] (v[t] - S^T k[t]);  S += k[t] d^T;  y[t] = S^T q[t]
+ *
+ * which may be computed as one chunk, E_ij = exp(g[j + 1] + ... + g[i]) being products of decays, so that nothing is divided by one and a decay of 0
+ * is right:
+ *
+ *     d_i = beta_i (v_i - E_i S^T k_i - sum over j < i of E_ij (k_j . k_i) d_j)        E_i = exp(g[0] + ... + g[i])
+ *     y_i = E_i S^T q_i + sum over j <= i of E_ij (k_j . q_i) d_j
+ *     S'  = E_(n-1) S + sum over j of E_(n-1)j k_j d_j^T
+ *
+ * Lane t of a panel is token t. y[t] depends on no later token; lanes n and behind reach nothing, and y is 0 there. The tolerance of kern.def is
+ * relative to the sum of the magnitudes that were added to a column of S, decayed as S is, and for y times the sum of |q|. */
+typedef struct kern_delta_args {
+    int64_t d_k, d_v, n;    /* 1 <= n <= 16 */
+    const float *q, *k, *v; /* panels [d_k][16], [d_k][16], [d_v][16] */
+    const float *g, *beta;  /* [n]; g <= 0 is the logarithm of the decay, down to -infinity */
+    float *state;           /* [d_k][d_v], any alignment */
+    float *y;               /* panel [d_v][16]; not q, k or v */
+    float *scratch;         /* kern_delta_scratch floats, 64-byte aligned */
+} kern_delta_args;
+/* The same of one token in plain rows of any alignment. */
+typedef struct kern_delta_row_args {
+    int64_t d_k, d_v;
+    const float *q, *k, *v; /* [d_k], [d_k], [d_v] */
+    float g, beta;
+    float *state;   /* [d_k][d_v], any alignment */
+    float *y;       /* [d_v]; may be v */
+    float *scratch; /* as above */
+} kern_delta_row_args;
+/* Columns of a state that are taken together. */
+enum { KERN_DELTA_COLUMNS = 32 };
+/* Scratch of both: three panels [d_k][16], a strip [d_k][32] of the state, two matrices [16][d_v] and two [16][16]. */
+static inline size_t kern_delta_scratch(int64_t d_k, int64_t d_v)
+{
+    const int64_t columns = (d_v + KERN_DELTA_COLUMNS - 1) / KERN_DELTA_COLUMNS * KERN_DELTA_COLUMNS;
+    return (size_t)(d_k * (3 * KERN_LANES + KERN_DELTA_COLUMNS) + 2 * KERN_LANES * (columns + KERN_LANES));
+}
+
+/* Causal convolution over time of each feature by itself, and SiLU: y[f][t] = silu(sum over j of w[j][f] x[f][t - (width - 1) + j]), j rising, of one
+ * panel of 16 tokens. */
+enum { KERN_CONV_WIDTH = 16 }; /* the widest */
+typedef struct kern_conv_args {
+    int64_t d;
+    int32_t width;  /* 2 to 16 */
+    const float *w; /* [width][d], the oldest tap first; any alignment */
+    const float *x; /* [d][16] */
+    /* What is before lane 0 of feature f: before[f * before_feature + i * before_tap], i < width - 1, the oldest first. A panel before is data + 16 -
+     * (width - 1) with strides 16 and 1, a kept state [width - 1][d] has strides 1 and d. */
+    const float *before;
+    int64_t before_feature, before_tap;
+    const int32_t *
+        have; /* [16]: so many of the newest taps of a lane count, the others are as if 0, whatever they hold; width: all */
+    float *y; /* [d][16]; not x */
+} kern_conv_args;
+/* The same of one token in plain rows of any alignment: state [width - 1][d], the oldest first, is before it, and is moved on by it. */
+typedef struct kern_conv_row_args {
+    int64_t d;
+    int32_t width;
+    const float *w, *x; /* [width][d], [d] */
+    float *state;
+    float *y; /* [d]; may be x */
+} kern_conv_row_args;
+
 /* out[j * out_stride + i] = dot(query j, row i). The order of a sum depends on d only: not on n, n_q or the place of a
  * row. Sums are f32. */
 typedef struct kern_dot_rows_args {

@@ -31,7 +31,8 @@ typedef enum trace_point {
 typedef struct trace_event {
     trace_point point;
     int32_t layer;        /* -1: of none */
-    int32_t expert;       /* whose hidden features x are; -1: of none */
+    int32_t expert;       /* whose hidden features x are, the number of experts: the shared one's; -1: of none */
+    int32_t n_heads;      /* of HEADS: how many x holds, side by side; else 0 */
     const int32_t *token; /* [x.n_tok] the tokens of the batch that the rows of x are; NULL: all of them, in order */
     const int32_t
         *feature; /* [x.d] of FFN_ACT: the features that the columns of x are, rising; NULL: all of them, in order */
@@ -55,6 +56,7 @@ struct fwd {
     const batch *b;
     const trace_sink *trace; /* NULL: off */
     kv_layer *kv;            /* [n_layers] what the sequence keeps; NULL: nothing is kept */
+    float *const *recurrent; /* [n_layers] state of the layers that recur; NULL where kv is */
     struct ffn *ffn;         /* ffn.h: what stands in for the model's own FFN in all layers; NULL: nothing */
     float *ffn_memory;       /* that it works in: ffn_memory_floats of it */
     struct ffn_took *took;   /* ffn.h: [n_layers] what the FFN of each layer did; NULL: nobody asks */
@@ -73,6 +75,14 @@ static inline lath_status trace_emit(const fwd *f, trace_point point, int32_t la
     return f->trace->see(f->trace->ctx, f, &e);
 }
 
+/* x: [n_tok, n_heads * head_dim] before the output projection. */
+static inline lath_status trace_emit_heads(const fwd *f, int32_t layer, int32_t n_heads, view x)
+{
+    if (__builtin_expect(f->trace == NULL, 1)) return LATH_OK;
+    trace_event e = {.point = TRACE_HEADS, .layer = layer, .expert = -1, .n_heads = n_heads, .x = x};
+    return f->trace->see(f->trace->ctx, f, &e);
+}
+
 /* The factor that takes the layer's place; 0: none does. */
 static inline float fwd_gain(const fwd *f, int32_t layer) { return f->gains ? f->gains[layer] : 0; }
 
@@ -82,6 +92,23 @@ typedef struct nn_linear_w {
     vec bias;
 } nn_linear_w;
 lath_status nn_linear(const fwd *f, nn_linear_w *w, kern_fn fn, view x, view y);
+
+/* A product whose rows come from several matrices, or lie otherwise in the file than the features are wanted: rows of `w` become features at, at + 1, ... */
+typedef struct nn_piece {
+    weight w;
+    vec bias;
+    int64_t at;
+} nn_piece;
+typedef struct nn_pieces {
+    nn_piece *piece;
+    int32_t n;
+} nn_pieces;
+/* Appends rows of `whole`, which has n_groups groups of size[0] + .. + size[n_sizes - 1] rows: part i of group g becomes features
+ * at[i] + g size[i], ... Parts that lie side by side in both are one piece. */
+lath_status nn_pieces_add(nn_pieces *p, arena *mem, nn_linear_w *whole, int64_t n_groups, int32_t n_sizes,
+                          const int64_t *size, const int64_t *at, lath_error *err);
+/* y = x W^T + b, as few passes as there can be. */
+lath_status nn_project(const fwd *f, const nn_pieces *p, view x, view y);
 
 /* The tokens that each token of a batch may see: begin[t] <= j < end[t]. */
 typedef struct nn_mask {
@@ -122,9 +149,12 @@ lath_status nn_rope_fill(const fwd *f, const nn_rope *r, float *memory, nn_rope_
 /* Multi-head attention with its projections (Vaswani et al. 2017, 3.2), each text for itself; grouped queries where n_kv_heads < n_heads
  * (Ainslie et al. 2023); queries and keys normed head by head where q_norm and k_norm are there (Henry et al. 2020), then turned by `rope`
  * where it is not NULL. x: [n_tok, d_model] -> out: [n_tok, d_model]; qkv: [n_tok, (n_heads + 2 n_kv_heads) * head_dim] and
- * ctx: [n_tok, n_heads * head_dim] are scratch. Where there is a kv, keys and values are kept in it and all that it holds are seen. */
+ * ctx: [n_tok, n_heads * head_dim] are scratch. Where there is a kv, keys and values are kept in it and all that it holds are seen.
+ * Gated attention (Qiu et al. 2025): what the heads give is multiplied by sigmoid(gate(x)) before o; then `gated` says where the rows of queries,
+ * keys, values and gates are, q.w has queries and gates head by head, and qkv is n_heads * head_dim wider. */
 typedef struct nn_attention_w {
     nn_linear_w q, k, v, o;
+    nn_pieces gated;        /* n = 0: no gate */
     op_norm q_norm, k_norm; /* gamma absent: none */
     int32_t n_heads, n_kv_heads;
     int64_t head_dim;
@@ -141,6 +171,39 @@ typedef struct nn_attention_args {
 } nn_attention_args;
 lath_status nn_attention(const fwd *f, nn_attention_w *w, const nn_attention_args *a, view x, view qkv, view ctx,
                          view out);
+
+/* What attention's view qkv is wide, and its rows where there is a gate. */
+int64_t nn_attention_width(const nn_attention_w *w);
+lath_status nn_attention_gate_init(nn_attention_w *w, arena *mem, lath_error *err);
+
+/* Gated delta net (Yang, Kautz and Hatamizadeh 2024), in the place of attention: a state of constant size for each head of the values (op_delta) instead of keys
+ * and values of all tokens. q, k, v go through a causal convolution (op_conv); q and k of each head have length 1, q then 1 / sqrt(d_k); what comes out is
+ * normed head by head and multiplied by silu(z).
+ * x: [n_tok, d_model] -> out: [n_tok, d_model]. */
+typedef struct nn_delta_w {
+    nn_linear_w qkv, z, b,
+        a; /* [2 n_k_heads d_k + n_v_heads d_v, d_model], [n_v_heads d_v, d_model], [n_v_heads, d_model] twice */
+    nn_linear_w qkvz, ba; /* or, in their place: by head of the keys q, k, its v, its z; and its b, its a */
+    nn_linear_w o;        /* [d_model, n_v_heads d_v] */
+    vec conv, a_log, dt;  /* [channels * width], [n_v_heads] twice */
+    op_norm norm;         /* of d_v features */
+    int32_t n_k_heads, n_v_heads, width;
+    int64_t d_k, d_v;
+    bool tiled; /* op_delta */
+    bool decay; /* a_log is -exp(A_log) already */
+    /* nn_delta_init makes: */
+    nn_pieces in;
+    int64_t gate_group;
+    const float *taps, *rate; /* [width][channels], [n_v_heads] */
+    op_norm q_norm, k_norm;
+} nn_delta_w;
+lath_status nn_delta_init(nn_delta_w *w, arena *mem, lath_error *err);
+/* Floats of the layer's state: the newest inputs of the convolution, then the heads' states. */
+int64_t nn_delta_state_floats(const nn_delta_w *w);
+/* Floats of the memory that nn_delta works in. */
+size_t nn_delta_floats(const nn_delta_w *w, const backend_ops *ops, int64_t n_tok);
+/* With the state that f->recurrent has for the layer; where there is none each sequence begins at 0 and nothing is kept. */
+lath_status nn_delta(const fwd *f, nn_delta_w *w, int32_t layer, view x, float *memory, view out);
 
 /* y = norm(x + r); r may be NULL; y may be x. */
 lath_status nn_norm(const fwd *f, view x, const view *r, const op_norm *norm, view y);

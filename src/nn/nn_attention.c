@@ -111,19 +111,37 @@ static lath_status prepare_heads(const fwd *f, const op_norm *norm, const nn_rop
     return ops->rope(f->s, &a);
 }
 
+int64_t nn_attention_width(const nn_attention_w *w)
+{
+    return ((w->gated.n ? 2 : 1) * w->n_heads + 2 * w->n_kv_heads) * w->head_dim;
+}
+
+lath_status nn_attention_gate_init(nn_attention_w *w, arena *mem, lath_error *err)
+{
+    const int64_t hd = w->head_dim, d_q = w->n_heads * hd, d_kv = w->n_kv_heads * hd;
+    const int64_t heads[] = {hd, hd}, to[] = {0, d_q + 2 * d_kv}, at_k = d_q, at_v = d_q + d_kv;
+    TRY(nn_pieces_add(&w->gated, mem, &w->q, w->n_heads, 2, heads, to, err));
+    TRY(nn_pieces_add(&w->gated, mem, &w->k, 1, 1, &d_kv, &at_k, err));
+    return nn_pieces_add(&w->gated, mem, &w->v, 1, 1, &d_kv, &at_v, err);
+}
+
 lath_status nn_attention(const fwd *f, nn_attention_w *w, const nn_attention_args *args, view x, view qkv, view ctx,
                          view out)
 {
     const backend_ops *ops = f->s->ops;
     const int64_t d_q = w->n_heads * w->head_dim, d_kv = w->n_kv_heads * w->head_dim;
     view q = ops->slice(qkv, 0, d_q), k = ops->slice(qkv, d_q, d_kv), v = ops->slice(qkv, d_q + d_kv, d_kv);
-    op_linear parts[] = {
-        {&w->q.w, w->q.bias, KERN_FN_NONE, q},
-        {&w->k.w, w->k.bias, KERN_FN_NONE, k},
-        {&w->v.w, w->v.bias, KERN_FN_NONE, v},
-    };
     TRY(trace_emit(f, TRACE_ATTN_IN, args->layer, x));
-    TRY(ops->linear(f->s, x, parts, 3));
+    if (w->gated.n) {
+        TRY(nn_project(f, &w->gated, x, qkv));
+    } else {
+        op_linear parts[] = {
+            {&w->q.w, w->q.bias, KERN_FN_NONE, q},
+            {&w->k.w, w->k.bias, KERN_FN_NONE, k},
+            {&w->v.w, w->v.bias, KERN_FN_NONE, v},
+        };
+        TRY(ops->linear(f->s, x, parts, 3));
+    }
     TRY(prepare_heads(f, &w->q_norm, args->rope, q, w->head_dim));
     TRY(prepare_heads(f, &w->k_norm, args->rope, k, w->head_dim));
     if (args->kv) TRY(ops->kv_append(f->s, k, v, args->kv, f->b->past));
@@ -144,7 +162,8 @@ lath_status nn_attention(const fwd *f, nn_attention_w *w, const nn_attention_arg
         .bias_reach = args->bias_reach,
     };
     TRY(ops->attention(f->s, &a));
+    if (w->gated.n) TRY(ops->glu(f->s, KERN_FN_SIGMOID, ops->slice(qkv, d_q + 2 * d_kv, d_q), ctx, ctx));
     if (f->trace && f->trace->attend) TRY(f->trace->attend(f->trace->ctx, f, args->layer, &a));
-    TRY(trace_emit(f, TRACE_HEADS, args->layer, ctx));
+    TRY(trace_emit_heads(f, args->layer, w->n_heads, ctx));
     return nn_linear(f, &w->o, KERN_FN_NONE, ctx, out);
 }

@@ -172,6 +172,7 @@ static lath_status watch_event(void *ctx, const fwd *f, trace_event *e)
     float *x = rows_of(f, e->x);
     check_order(w, e);
     assert_int_equal(e->token != NULL, e->expert >= 0);
+    assert_int_equal(e->n_heads != 0, e->point == TRACE_HEADS);
     if (!e->token) assert_int_equal(e->x.n_tok, w->step ? 1 : w->o->n);
     compare_event(w, e, x);
     if (w->step) goto done;
@@ -213,6 +214,16 @@ static lath_status watch_weights(void *ctx, const fwd *f, int32_t layer, const o
     return LATH_OK;
 }
 
+/* The others keep a state in the place of keys and values. */
+static int32_t attention_layers(const opened *o)
+{
+    const arch_model *m = &o->model->arch;
+    int32_t n = 0;
+    for (int32_t i = 0; i < o->n_layers; i++) n += !(m->desc->recurrent && m->desc->recurrent(m, i));
+    assert_true(n > 0);
+    return n;
+}
+
 static void points_of(const opened *o)
 {
     watch w = {.o = o, .last = -1, .layer = -1, .stream = floats(o->n * o->d), .added = floats(o->n * o->d)};
@@ -220,7 +231,7 @@ static void points_of(const opened *o)
     const fwd with = {.trace = &sink};
     float *hidden = floats(o->n * o->d);
     test_run(o->model, &o->prompt, 1, &with, hidden, NULL);
-    assert_int_equal(w.weights, o->n_layers);
+    assert_int_equal(w.weights, attention_layers(o));
     assert_true(w.compared >= 4 * o->n_layers);
     test_free(hidden);
     test_free(w.stream);
@@ -247,7 +258,7 @@ static void steps_of(const opened *o)
     assert_ok(lath_session_append(session, o->prompt.ids, (size_t)o->n - 1, &err), err);
     session->trace = &sink;
     assert_ok(lath_session_append(session, o->prompt.ids + o->n - 1, 1, &err), err);
-    assert_int_equal(w.weights, o->n_layers);
+    assert_int_equal(w.weights, attention_layers(o));
     assert_true(w.compared >= 4 * o->n_layers);
     lath_session_destroy(session);
 }
@@ -264,25 +275,26 @@ typedef struct edit {
     const char *name;
     trace_point point;
     int32_t layer;
-    void (*change)(const opened *o, const fwd *f, view x);
+    void (*change)(const opened *o, const fwd *f, const trace_event *e);
 } edit;
 
-static void zero_all(const opened *o, const fwd *f, view x)
+static void zero_all(const opened *o, const fwd *f, const trace_event *e)
 {
     (void)o;
-    assert_int_equal(f->s->ops->clear(f->s, x), LATH_OK);
+    assert_int_equal(f->s->ops->clear(f->s, e->x), LATH_OK);
 }
 
-static void zero_head(const opened *o, const fwd *f, view x)
+static void zero_head(const opened *o, const fwd *f, const trace_event *e)
 {
-    const int64_t size = x.d / o->model->arch.dims.n_heads;
-    assert_int_equal(f->s->ops->clear(f->s, f->s->ops->slice(x, EDIT_HEAD * size, size)), LATH_OK);
+    const int64_t size = e->x.d / e->n_heads;
+    (void)o;
+    assert_int_equal(f->s->ops->clear(f->s, f->s->ops->slice(e->x, EDIT_HEAD * size, size)), LATH_OK);
 }
 
-static void zero_feature(const opened *o, const fwd *f, view x)
+static void zero_feature(const opened *o, const fwd *f, const trace_event *e)
 {
     (void)o;
-    assert_int_equal(f->s->ops->clear(f->s, f->s->ops->slice(x, EDIT_FEATURE, 1)), LATH_OK);
+    assert_int_equal(f->s->ops->clear(f->s, f->s->ops->slice(e->x, EDIT_FEATURE, 1)), LATH_OK);
 }
 
 /* row = by row + times vector */
@@ -295,22 +307,22 @@ static void change_row(const fwd *f, view x, int64_t token, float by, float time
     test_free(row);
 }
 
-static void zero_token(const opened *o, const fwd *f, view x)
+static void zero_token(const opened *o, const fwd *f, const trace_event *e)
 {
     (void)o;
-    change_row(f, x, EDIT_TOKEN, 0, 0, NULL);
+    change_row(f, e->x, EDIT_TOKEN, 0, 0, NULL);
 }
-static void steer(const opened *o, const fwd *f, view x)
+static void steer(const opened *o, const fwd *f, const trace_event *e)
 {
-    change_row(f, x, o->n - 1, 1, ALPHA, want_of(o, "vector")->data);
+    change_row(f, e->x, o->n - 1, 1, ALPHA, want_of(o, "vector")->data);
 }
-static void add_vector(const opened *o, const fwd *f, view x)
+static void add_vector(const opened *o, const fwd *f, const trace_event *e)
 {
-    change_row(f, x, o->n - 1, 1, 1, want_of(o, "vector")->data);
+    change_row(f, e->x, o->n - 1, 1, 1, want_of(o, "vector")->data);
 }
-static void patch(const opened *o, const fwd *f, view x)
+static void patch(const opened *o, const fwd *f, const trace_event *e)
 {
-    change_row(f, x, PATCH_TOKEN, 0, 1, want_of(o, "donor")->data);
+    change_row(f, e->x, PATCH_TOKEN, 0, 1, want_of(o, "donor")->data);
 }
 
 static const edit edits[] = {
@@ -336,7 +348,7 @@ static lath_status edit_event(void *ctx, const fwd *f, trace_event *e)
     editing *ed = ctx;
     for (size_t i = 0; i < N_EDITS; i++) {
         if (strcmp(edits[i].name, ed->name) != 0 || edits[i].point != e->point || edits[i].layer != e->layer) continue;
-        edits[i].change(ed->o, f, e->x);
+        edits[i].change(ed->o, f, e);
         e->changed = true;
         ed->done++;
     }

@@ -737,6 +737,7 @@ static void check_first_nonfinite(check *c)
     }
 }
 
+#include "kern_delta_check.h"
 #include "kern_rows_check.h"
 
 /* ---------------------------------------------------------------------------------------------------------- the

@@ -18,8 +18,13 @@ static weight *feature_rows(env *e, dtype type, int64_t d, float **values)
     weight *w = arena_zero(&e->mem, sizeof(*w));
     assert_true(p && t && w);
     for (size_t i = 0; i < bytes; i++) p[i] = (unsigned char)(i * 37 + i / 7) & 0x3f;
-    *t = (tensor){
-        .name = "down", .type = type, .rank = 2, .dim = {FEATURES, d}, .count = FEATURES * d, .data = p, .bytes = bytes};
+    *t = (tensor){.name = "down",
+                  .type = type,
+                  .rank = 2,
+                  .dim = {FEATURES, d},
+                  .count = FEATURES * d,
+                  .data = p,
+                  .bytes = bytes};
     dtype_to_f32(type, p, (size_t)(FEATURES * d), *values);
     weight_init(w, t, "w.safetensors", 0, FEATURES, d);
     return w;
@@ -37,7 +42,7 @@ static const int32_t *choose_features(env *e, int64_t n)
 static float *keep(env *e, int64_t n)
 {
     float *p = e->out + e->n_out;
-    e->n_out += (size_t)(n + 15) / 16 * 16;
+    e->n_out += (size_t)n;
     assert_true(e->n_out <= MAX_FLOATS);
     return p;
 }

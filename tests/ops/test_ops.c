@@ -756,6 +756,9 @@ static void case_pool(env *e, const shape *s)
     }
 }
 
+#include "ops_feature_cases.h"
+#include "ops_time_cases.h"
+
 /* ------------------------------------------------------------------------------------------------------- the runner */
 
 static const struct {
@@ -779,6 +782,10 @@ static const struct {
     {"kv_append", case_kv_append},
     {"attention_weights", case_kv_append},
     {"l2_normalize", case_l2_normalize},
+    {"conv", case_conv},
+    {"delta", case_delta},
+    {"dot_features", case_features},
+    {"add_features", case_features},
     {"pool", case_pool},
 };
 enum { N_CASES = sizeof(cases) / sizeof(cases[0]) };
@@ -842,7 +849,8 @@ static void env_open(env *e, const backend_ops *ops, const kern_table *kern, int
     e->out = malloc(MAX_FLOATS * sizeof(float));
     assert_non_null(e->out);
     e->s = (stream){.ops = ops, .kern = kern, .err = &e->err};
-    e->s.limits = (op_limits){.n_tok = MAX_TOK, .n_keys = 256, .head_dim = 64, .d = 256, .half = true};
+    e->s.limits =
+        (op_limits){.n_tok = MAX_TOK, .n_keys = 256, .head_dim = 64, .d = 256, .half = true, .d_k = 64, .d_v = 64};
     assert_ok(pool_create(alloc_default(), threads, &e->s.pool, &e->err), e->err);
     e->s.scratch = arena_bytes(&e->mem, ops->scratch_floats(&e->s, &e->s.limits) * sizeof(float), 64);
     assert_non_null(e->s.scratch);

@@ -54,18 +54,25 @@ class Block:
     out_ffn: torch.nn.Module  # what the FFN adds
     in_sums: tuple = ()  # the two norms of a post-norm layer
     experts: torch.nn.Module | None = None
+    shared: torch.nn.Module | None = None
+    attention: torch.nn.Module | None = None  # a decoder's: what gives its weights, too
+    n_heads: int = 0  # 0: the configuration's
 
 
 def decoder_blocks(model):
     gemma = "gemma" in model.config.model_type
+    config = model.config.get_text_config()
     for layer in getattr(model.model, "language_model", model.model).layers:
-        attn, mlp = layer.self_attn, layer.mlp
+        attn, mlp = getattr(layer, "self_attn", None) or layer.linear_attn, layer.mlp
         experts = getattr(mlp, "experts", None)
+        reads = next(getattr(attn, n) for n in ("q_proj", "qkv_proj", "in_proj_qkv", "in_proj_qkvz") if hasattr(attn, n))
+        out = attn.o_proj if hasattr(attn, "o_proj") else attn.out_proj
         yield Block(
-            layer, getattr(attn, "q_proj", None) or attn.qkv_proj, attn.o_proj,
-            layer.post_attention_layernorm if gemma else attn.o_proj,
+            layer, reads, out, layer.post_attention_layernorm if gemma else out,
             layer.pre_feedforward_layernorm if gemma else layer.post_attention_layernorm, None,
-            None if experts else mlp.down_proj, layer.post_feedforward_layernorm if gemma else mlp, experts=experts)
+            None if experts else mlp.down_proj, layer.post_feedforward_layernorm if gemma else mlp, experts=experts,
+            shared=getattr(mlp, "shared_expert", None), attention=getattr(layer, "self_attn", None),
+            n_heads=config.num_attention_heads if hasattr(layer, "self_attn") else config.linear_num_value_heads)
 
 
 def bert_blocks(model):
@@ -153,6 +160,7 @@ def see_experts(experts, name: str, seen: dict) -> None:
 def look(case: Case) -> dict[str, torch.Tensor]:
     """What passes by, and the weights of attention."""
     seen: dict[str, torch.Tensor] = {}
+    weights: dict[int, torch.Tensor] = {}
     model, blocks = case.open()
     for i, b in enumerate(blocks):
         at = f"layer.{i}."
@@ -161,14 +169,18 @@ def look(case: Case) -> dict[str, torch.Tensor]:
         see(b.in_middle or b.out_middle, at + "middle", seen, b.in_middle is not None)
         for norm, name in zip(b.in_sums, ("attn", "ffn")):
             see(norm, f"{at}sum.{name}", seen, True)
+        if b.attention:
+            b.attention.register_forward_hook(lambda _m, _in, out, i=i: weights.__setitem__(i, out[1]))
+        if b.shared:
+            see(b.shared.down_proj, f"{at}act.{b.experts.num_experts}", seen, True)
         if b.experts:
             see_experts(b.experts, at + "act", seen)
         else:
             see(b.in_act, at + "act", seen, True)
         see(b.layer, f"stream.{i}", seen, False)
-    out = case.run(model, case.ids, output_attentions=True)
-    for i, weights in enumerate(out.attentions):
-        seen[f"layer.{i}.weights"] = weights[0][:, list(ROWS)]
+    out = case.run(model, case.ids, **({} if case.decoder else {"output_attentions": True}))
+    for i, value in weights.items() if case.decoder else enumerate(out.attentions):
+        seen[f"layer.{i}.weights"] = value[0][:, list(ROWS)]
     stream = torch.stack([seen.pop(f"stream.{i}")[-1] for i in range(len(blocks))])
     if case.decoder:
         seen["lens"] = lens(model, stream)
@@ -215,7 +227,7 @@ def edits(case: Case, vector: torch.Tensor, donor: torch.Tensor):
 
     def head(blocks):
         def change(x):
-            size = x.shape[-1] // case.heads
+            size = x.shape[-1] // (blocks[0].n_heads or case.heads)
             x[:, EDIT_HEAD * size:(EDIT_HEAD + 1) * size] = 0
         replaced(blocks[0].in_heads, change, True)
 
