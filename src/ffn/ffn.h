@@ -82,6 +82,12 @@ static inline void ffn_note(const fwd *f, int32_t layer, const char *path, int64
     t->features += (uint64_t)n_features;
 }
 
+/* The last path of the layer gets another name: that of whoever asked for it to be taken. */
+static inline void ffn_note_path(const fwd *f, int32_t layer, const char *path)
+{
+    if (f->took) f->took[layer].path = path;
+}
+
 /* What a forward calls: the FFN of this run, f->ffn, in memory of its own, or else the model's `own` in `memory`. */
 static inline lath_status ffn_run(const fwd *f, ffn *own, int32_t layer, view x, float *memory, view out)
 {
@@ -110,6 +116,9 @@ typedef struct ffn_dense {
     int64_t d_ff;
     bool gated;
 } ffn_dense;
+/* The hidden features of all tokens, [n_tok, d_ff] in `memory` of ffn_hidden_floats, before anybody has seen them. */
+size_t ffn_hidden_floats(const ffn_parts *p, const backend_ops *ops, int64_t n_tok);
+lath_status ffn_hidden(const fwd *f, const ffn_parts *p, view x, float *memory, view *hidden);
 void ffn_dense_init(ffn_dense *d, kern_fn fn, int64_t d_ff, bool gated, ffn_dense_layer *first, size_t stride);
 
 /* Mixture of experts (Shazeer et al. 2017): of E small gated FFNs each token takes the `top` that a router, a softmax over E, finds likeliest, weighted with

@@ -40,10 +40,10 @@ typedef struct ffn_walk_source {
 static inline weight *ffn_walk_scores(ffn_walk_layer *l) { return l->gate.t ? &l->gate : &l->up; }
 
 /* A walk over k features a token, k <= 0: over all. `own`: the model's own FFN, whose down matrices serve where the index has none and all features go in;
- * NULL where the model has been opened without. Refused by name: k over a layer's features, a layer without rows. Takes the source (closes it, also
- * when it fails). */
-lath_status ffn_walk_open(const ffn_walk_source *source, int64_t k, ffn *own, const lath_allocator *alloc, ffn **out,
-                          lath_error *err);
+ * NULL where the model has been opened without; borrowed. It is for layers first .. last. Refused by name: k over a layer's features, a layer without
+ * rows. Takes the source (closes it, also when it fails). */
+lath_status ffn_walk_open(const ffn_walk_source *source, int64_t k, int32_t first, int32_t last, ffn *own,
+                          const lath_allocator *alloc, ffn **out, lath_error *err);
 
 /* Of n scores the k largest magnitudes, as rising indices; of equal ones the lower. k <= n. Time is O(n). NaN is larger than any. */
 void ffn_walk_choose(const float *scores, int64_t n, int64_t k, int32_t *chosen);
