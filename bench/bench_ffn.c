@@ -248,7 +248,10 @@ int main(int argc, char **argv)
     kern_table_init(&b.kern, (kern_isa)isa);
     make_layers(&b);
     b.ops = b.o.tokens > BACKEND_ROWS_MOST ? backend_cpu() : backend_cpu_rows();
-    b.s = (stream){.ops = b.ops, .kern = &b.kern, .err = &b.err, .integer = dtype_is_block(b.o.type)};
+    b.s = (stream){.ops = b.ops,
+                   .kern = &b.kern,
+                   .err = &b.err,
+                   .integer = dtype_is_block(b.o.type) || dtype_is_block(b.o.gate_type)};
     b.s.limits = (op_limits){.n_tok = b.o.tokens, .n_keys = 16, .head_dim = 16, .d = b.o.features * 2};
     if (pool_create(alloc_default(), b.o.threads, &b.s.pool, &b.err) != LATH_OK) die(b.err.msg);
     b.s.scratch = block(b.ops->scratch_floats(&b.s, &b.s.limits) * sizeof(float));
