@@ -2,12 +2,12 @@
  *
  * bench_kern.c: one thread's kernels against this core's FMA peak, measured in the same run.
  *
- *     bench_kern [isa] [slices] [linear|gelu|f16|prefill|prefill_int|attention|norm]
+ *     bench_kern [isa] [slices] [linear|gelu|f16|prefill|prefill_int|attention|norm|delta|delta_row|conv]
  *
  * Shared hosts change speed within seconds, so slices of the peak loop and of the kernel alternate, a few
  * milliseconds each, and each slice of the kernel is divided by the mean of its two neighbours: "% of peak" is the
  * median (and best) of these ratios. Weights walk through a ring of 96 MiB, as the layers of a model do: every pass
- * finds them cold, in L3 or DRAM. Time is the thread's CPU time: turns that other programs take are not counted, what
+ * finds them cold, in L3 or DRAM. What memory bounds (delta_row) is held against reading from such a ring instead. Time is the thread's CPU time: turns that other programs take are not counted, what
  * they do to the caches is. */
 #include <math.h>
 #include <stdio.h>
@@ -31,13 +31,13 @@ static double cpu_now(void)
 /* The peak loop of the kernels' ISA. */
 static roofline_fma_fn peak;
 
-/* Flops a second over about `seconds`. */
-static double peak_slice(double seconds)
+/* Flops (or bytes) a second of a loop over about `seconds`. */
+static double peak_slice(roofline_fma_fn loop, double seconds)
 {
     const double t0 = cpu_now();
     double flops = 0, t;
     do {
-        flops += peak();
+        flops += loop();
         t = cpu_now() - t0;
     } while (t < seconds);
     return flops / t;
@@ -64,18 +64,20 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What is measured: one call does `flops` flops on `tokens` tokens. */
+/* What is measured: one call does `flops` flops on `tokens` tokens. read: it moves so many bytes instead, and this reads. */
 typedef struct job {
     void (*call)(void *ctx, int64_t i);
     void *ctx;
     double flops, tokens;
+    roofline_fma_fn read;
 } job;
 
 static void measure(const char *name, const job *j, int slices)
 {
     static double ratio[MAX_SLICES], rate[MAX_SLICES], peaks[MAX_SLICES];
     int64_t i = 0;
-    double before = peak_slice(0.001);
+    const roofline_fma_fn loop = j->read ? j->read : peak;
+    double before = peak_slice(loop, 0.001);
     for (int s = 0; s < slices; s++) {
         int64_t calls = 0;
         const double t0 = cpu_now();
@@ -85,7 +87,7 @@ static void measure(const char *name, const job *j, int slices)
             calls++;
             t = cpu_now() - t0;
         } while (t < 0.003);
-        const double after = peak_slice(0.001);
+        const double after = peak_slice(loop, 0.001);
         rate[s] = (double)calls / t, peaks[s] = after;
         ratio[s] = rate[s] * j->flops / ((before + after) / 2);
         before = after;
@@ -94,9 +96,9 @@ static void measure(const char *name, const job *j, int slices)
     qsort(rate, (size_t)slices, sizeof(double), by_value);
     qsort(peaks, (size_t)slices, sizeof(double), by_value);
     const int m = slices / 2, last = slices - 1;
-    printf("%-34s %6.1f Gflop/s (best %6.1f) of %6.1f: %5.1f %% (best %5.1f)  %9.0f tokens/s\n", name,
-           rate[m] * j->flops / 1e9, rate[last] * j->flops / 1e9, peaks[m] / 1e9, 100 * ratio[m], 100 * ratio[last],
-           rate[m] * j->tokens);
+    printf("%-34s %6.1f %s (best %6.1f) of %6.1f: %5.1f %% (best %5.1f)  %9.0f tokens/s\n", name,
+           rate[m] * j->flops / 1e9, j->read ? "GB/s" : "Gflop/s", rate[last] * j->flops / 1e9, peaks[m] / 1e9,
+           100 * ratio[m], 100 * ratio[last], rate[m] * j->tokens);
     fflush(stdout);
 }
 
@@ -175,7 +177,7 @@ static void bench_linear(const kern_table *t, int slices, const linear_shapes *s
                      : fn     ? " gelu"
                               : "",
                      (int)n, (int)k, (int)tokens);
-            measure(name, &(job){linear_call, &c, flops, (double)tokens}, slices);
+            measure(name, &(job){linear_call, &c, flops, (double)tokens, NULL}, slices);
         }
     }
     free(ring), free(scratch), free(bias), free(x), free(y), free(xq);
@@ -232,7 +234,7 @@ static void bench_attention(const kern_table *t, int slices)
                                d};
             char name[80];
             snprintf(name, sizeof(name), "attention %d heads of %d, L=%d", (int)heads, (int)hd, (int)n);
-            measure(name, &(job){attention_call, &c, 4.0 * (double)(n * n * d), (double)n}, slices);
+            measure(name, &(job){attention_call, &c, 4.0 * (double)(n * n * d), (double)n, NULL}, slices);
             free(qkv), free(out), free(scratch);
         }
     }
@@ -259,10 +261,112 @@ static void bench_norm(const kern_table *t, int slices)
         norm_ctx c = {t, {x, r, g, g, y, NULL, d * 16, d * 16, d * 16, d, 1, 0, n / 16, 16, 1e-12f}};
         char name[80];
         snprintf(name, sizeof(name), "layer_norm(x + r) d=%d, 128 tokens", (int)d);
-        measure(name, &(job){norm_call, &c, 8.0 * (double)(n * d), (double)n}, slices);
+        measure(name, &(job){norm_call, &c, 8.0 * (double)(n * d), (double)n, NULL}, slices);
         free(x), free(r), free(y), free(g);
     }
 }
+
+/* ------------------------------------------------------------------------------ the gated delta net */
+
+enum { DELTA_D = 128, DELTA_STATE = DELTA_D * DELTA_D, DELTA_CHUNKS = 32 };
+
+typedef struct delta_ctx {
+    const kern_table *t;
+    kern_delta_args a;
+    kern_delta_row_args row;
+    float *ring;
+    int64_t heads; /* states in the ring */
+} delta_ctx;
+
+/* One chunk of 16 tokens: 512 tokens of a head, then the next head. */
+static void delta_call(void *ctx, int64_t i)
+{
+    delta_ctx *c = ctx;
+    c->a.state = c->ring + i / DELTA_CHUNKS % c->heads * DELTA_STATE;
+    c->t->delta(&c->a);
+}
+
+static void delta_row_call(void *ctx, int64_t i)
+{
+    delta_ctx *c = ctx;
+    c->row.state = c->ring + i % c->heads * DELTA_STATE;
+    c->t->delta_row(&c->row);
+}
+
+/* The next MiB of a ring of its own, as four streams. */
+static float *read_ring;
+static double read_some(void)
+{
+    static size_t at;
+    enum { BYTES = 1 << 20 };
+    roofline_read_streams((const unsigned char *)read_ring + at, BYTES / 4);
+    at = (at + BYTES) % RING_BYTES;
+    return BYTES;
+}
+
+static void bench_delta(const kern_table *t, int slices, bool single)
+{
+    static const int64_t tokens[] = {16, 8, 1};
+    float *q = floats(DELTA_D * 16), *k = floats(DELTA_D * 16), *v = floats(DELTA_D * 16), *y = floats(DELTA_D * 16),
+          *scratch = floats(kern_delta_scratch(DELTA_D, DELTA_D)), g[16], beta[16];
+    delta_ctx c = {.t = t, .ring = floats(RING_BYTES / 4)};
+    read_ring = floats(RING_BYTES / 4);
+    for (int i = 0; i < DELTA_D * 16; i++) k[i] *= 0.25f; /* a norm below 1 */
+    for (int i = 0; i < 16; i++) g[i] = -0.01f, beta[i] = 0.5f;
+    c.a = (kern_delta_args){DELTA_D, DELTA_D, 16, q, k, v, g, beta, NULL, y, scratch};
+    c.row = (kern_delta_row_args){DELTA_D, DELTA_D, q, k, v, g[0], beta[0], NULL, y, scratch};
+    for (size_t i = 0; !single && i < sizeof(tokens) / sizeof(tokens[0]); i++) {
+        char name[80];
+        c.a.n = tokens[i], c.heads = RING_BYTES / 4 / DELTA_STATE;
+        snprintf(name, sizeof(name), "delta %dx%d, n=%d", DELTA_D, DELTA_D, (int)c.a.n);
+        /* the three products with S; those of tokens with tokens are not counted */
+        measure(name, &(job){delta_call, &c, 6.0 * (double)(DELTA_STATE * c.a.n), (double)c.a.n, NULL}, slices);
+    }
+    static const int64_t heads[] = {RING_BYTES / 4 / DELTA_STATE, 288, 16, 1}; /* 288: 18 layers of 16 */
+    for (size_t i = 0; single && i < sizeof(heads) / sizeof(heads[0]); i++) {
+        char name[80];
+        c.heads = heads[i];
+        snprintf(name, sizeof(name), "delta_row, %d states of 64 KiB", (int)c.heads);
+        /* S comes and goes back */
+        measure(name, &(job){delta_row_call, &c, 8.0 * DELTA_STATE, 1.0 / 288, read_some}, slices);
+    }
+    free(q), free(k), free(v), free(y), free(scratch), free(c.ring), free(read_ring);
+}
+
+typedef struct conv_ctx {
+    const kern_table *t;
+    kern_conv_args a;
+    kern_conv_row_args row;
+} conv_ctx;
+
+static void conv_call(void *ctx, int64_t i)
+{
+    conv_ctx *c = ctx;
+    (void)i;
+    c->t->conv(&c->a);
+}
+
+static void conv_row_call(void *ctx, int64_t i)
+{
+    conv_ctx *c = ctx;
+    (void)i;
+    c->t->conv_row(&c->row);
+}
+
+static void bench_conv(const kern_table *t, int slices)
+{
+    enum { D = 6144, WIDTH = 4 };
+    float *w = floats(D * WIDTH), *x = floats(D * 32), *y = floats(D * 16), *state = floats(D * WIDTH);
+    int32_t have[16];
+    for (int i = 0; i < 16; i++) have[i] = WIDTH;
+    conv_ctx c = {t, {D, WIDTH, w, x + D * 16, x + 16 - (WIDTH - 1), 16, 1, have, y}, {D, WIDTH, w, x, state, y}};
+    /* multiply-adds only: SiLU takes most of the time */
+    measure("conv of 4 taps, d=6144, 16 tokens", &(job){conv_call, &c, 2.0 * WIDTH * D * 16, 16, NULL}, slices);
+    measure("conv_row of 4 taps, d=6144", &(job){conv_row_call, &c, 2.0 * WIDTH * D, 1, NULL}, slices);
+    free(w), free(x), free(y), free(state);
+}
+
+static bool asked(const char *only, const char *name) { return !*only || strcmp(only, name) == 0; }
 
 int main(int argc, char **argv)
 {
@@ -277,17 +381,19 @@ int main(int argc, char **argv)
 #if defined(__x86_64__)
     peak = roofline_fma_loop(t.isa);
 #endif
-    printf("isa %s, one thread, FMA peak %.1f Gflop/s now, %d slices\n", t.isa, peak_slice(0.1) / 1e9, slices);
-    if (!*only || strcmp(only, "linear") == 0) bench_linear(&t, slices, &encoder, DTYPE_F32, KERN_FN_NONE, false);
-    if (!*only || strcmp(only, "gelu") == 0) bench_linear(&t, slices, &encoder, DTYPE_F32, KERN_FN_GELU, false);
-    if (!*only || strcmp(only, "f16") == 0) bench_linear(&t, slices, &encoder, DTYPE_F16, KERN_FN_NONE, false);
+    printf("isa %s, one thread, FMA peak %.1f Gflop/s now, %d slices\n", t.isa, peak_slice(peak, 0.1) / 1e9, slices);
+    if (asked(only, "linear")) bench_linear(&t, slices, &encoder, DTYPE_F32, KERN_FN_NONE, false);
+    if (asked(only, "gelu")) bench_linear(&t, slices, &encoder, DTYPE_F32, KERN_FN_GELU, false);
+    if (asked(only, "f16")) bench_linear(&t, slices, &encoder, DTYPE_F16, KERN_FN_NONE, false);
     static const dtype stored[] = {DTYPE_F32, DTYPE_F16, DTYPE_Q8_0, DTYPE_Q4_0, DTYPE_Q4_K, DTYPE_Q6_K};
     for (size_t i = 0; i < sizeof(stored) / sizeof(stored[0]); i++)
-        if (!*only || strcmp(only, "prefill") == 0) bench_linear(&t, slices, &decoder, stored[i], KERN_FN_NONE, false);
+        if (asked(only, "prefill")) bench_linear(&t, slices, &decoder, stored[i], KERN_FN_NONE, false);
     for (size_t i = 2; i < sizeof(stored) / sizeof(stored[0]); i++)
-        if (!*only || strcmp(only, "prefill_int") == 0)
-            bench_linear(&t, slices, &decoder, stored[i], KERN_FN_NONE, true);
-    if (!*only || strcmp(only, "attention") == 0) bench_attention(&t, slices);
-    if (!*only || strcmp(only, "norm") == 0) bench_norm(&t, slices);
+        if (asked(only, "prefill_int")) bench_linear(&t, slices, &decoder, stored[i], KERN_FN_NONE, true);
+    if (asked(only, "attention")) bench_attention(&t, slices);
+    if (asked(only, "norm")) bench_norm(&t, slices);
+    if (asked(only, "delta")) bench_delta(&t, slices, false);
+    if (asked(only, "delta_row")) bench_delta(&t, slices, true);
+    if (asked(only, "conv")) bench_conv(&t, slices);
     return 0;
 }

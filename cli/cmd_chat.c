@@ -20,12 +20,13 @@ typedef struct chat_job {
     dialog talk;
     repl *in;
     output out;
-    buf line, answer;
+    buf line, answer, thought;
     lath_status failed; /* what a callback could not return */
     lath_error *err;
 } chat_job;
 
 static const char help_text[] = "/system TEXT   what the model is told first; without TEXT nothing\n"
+                                "/think on|off  whether the model thinks before it answers\n"
                                 "/reset         begin anew (the system text stays)\n"
                                 "/save FILE     write the messages as JSON\n"
                                 "/help          this text\n"
@@ -38,6 +39,8 @@ static int see(void *ctx, const lath_generated *g)
 {
     chat_job *j = ctx;
     buf_append(&j->answer, g->text, g->len);
+    buf_append(&j->thought, g->reasoning, g->reasoning_len);
+    thinking_show(&j->talk.thinking, g);
     buf_append(&j->out.b, g->text, g->len);
     j->failed = output_flush(&j->out, j->err);
     if (j->failed == LATH_OK) j->failed = signals_check(j->err);
@@ -49,12 +52,12 @@ static lath_status answer(chat_job *j, lath_generate_result *r, lath_error *err)
     lath_generate_options g = LATH_GENERATE_OPTIONS_INIT;
     lath_sample_options sample;
     TRY(generate_options_read(j->o, &g, &sample, err));
-    g.new_text = 1;
-    g.end_ids = &j->talk.end_id;
-    g.n_end_ids = j->talk.end_id >= 0;
+    dialog_ask(&j->talk, &g);
     buf_clear(&j->answer);
+    buf_clear(&j->thought);
     j->failed = LATH_OK;
     const lath_status st = lath_generate(j->lm.session, j->talk.prompt.ids, j->talk.prompt.n, &g, see, j, r, err);
+    thinking_end(&j->talk.thinking);
     if (st != LATH_ERR_INTERRUPTED || j->failed == LATH_OK || j->failed == LATH_ERR_INTERRUPTED) return st;
     *err = *j->err; /* why the callback ended it */
     return j->failed;
@@ -93,7 +96,9 @@ static lath_status turn(chat_job *j, lath_error *err)
     const bool stopped = st == LATH_ERR_INTERRUPTED && repl_is_terminal(j->in) && signals_take_interrupt();
     if (st != LATH_OK && !stopped) return st;
     TRY(buf_status(&j->answer, err));
+    TRY(buf_status(&j->thought, err));
     TRY(dialog_add(&j->talk, "assistant", j->answer.data ? j->answer.data : "", j->answer.len, err));
+    TRY(dialog_add_thought(&j->talk, buf_cstr(&j->thought), j->thought.len, err));
     buf_char(&j->out.b, '\n');
     TRY(output_flush(&j->out, err));
     if (!stopped) note_result(j, &r);
@@ -115,6 +120,13 @@ static lath_status save(chat_job *j, const char *path, lath_error *err)
     return st;
 }
 
+static lath_status think(chat_job *j, const char *word, lath_error *err)
+{
+    const bool on = strcmp(word, "on") == 0;
+    if (!on && strcmp(word, "off") != 0) return err_set(err, LATH_ERR_USAGE, "/think: want on or off");
+    return thinking_set(&j->talk.thinking, on, err);
+}
+
 /* What stands behind the command's name; NULL when the line is another one. */
 static const char *argument_of(const char *line, const char *name)
 {
@@ -132,6 +144,8 @@ static lath_status command(chat_job *j, bool *end, lath_error *err)
         fputs(help_text, stderr);
     } else if ((a = argument_of(line, "/system"))) {
         return dialog_set_system(&j->talk, a, strlen(a), err);
+    } else if ((a = argument_of(line, "/think"))) {
+        return think(j, a, err);
     } else if (argument_of(line, "/reset")) {
         dialog_reset(&j->talk);
     } else if ((a = argument_of(line, "/save"))) {
@@ -185,11 +199,12 @@ lath_status cmd_chat(options *o, lath_error *err)
     lath_status st;
     buf_init(&j.line, alloc_default(), SIZE_MAX / 2);
     buf_init(&j.answer, alloc_default(), SIZE_MAX / 2);
+    buf_init(&j.thought, alloc_default(), SIZE_MAX / 2);
     if (o->args.n)
         return err_set(err, LATH_ERR_USAGE, "chat: %s: takes no argument (lath generate --chat does)",
                        o->args.items[0]);
     TRY_DONE(lm_open(&j.lm, o, err));
-    TRY_DONE(dialog_open(&j.talk, j.lm.s.model, o->chat_template, err));
+    TRY_DONE(dialog_open(&j.talk, j.lm.s.model, o, err));
     if (o->system) TRY_DONE(dialog_set_system(&j.talk, o->system, strlen(o->system), err));
     TRY_DONE(open_session(&j, err));
     TRY_DONE(output_open(&j.out, NULL, err));
@@ -204,5 +219,6 @@ done:
     lm_close(&j.lm);
     buf_deinit(&j.line);
     buf_deinit(&j.answer);
+    buf_deinit(&j.thought);
     return st;
 }

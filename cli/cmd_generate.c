@@ -20,6 +20,7 @@ typedef struct generate_job {
     output out;
     lath_grammar *grammar; /* NULL: none */
     buf text, ids, probs;  /* --json: so far; ids and probs as the insides of arrays */
+    buf thought;
     size_t n;
     lath_status failed; /* what a callback could not return */
     lath_error *err;
@@ -41,6 +42,7 @@ static void put_logprobs(buf *b, const lath_generated *g)
 static void collect(generate_job *j, const lath_generated *g)
 {
     buf_append(&j->text, g->text, g->len);
+    buf_append(&j->thought, g->reasoning, g->reasoning_len);
     if (g->id < 0) return;
     buf_printf(&j->ids, "%s%d", j->n ? "," : "", g->id);
     if (g->n_top == 0) return;
@@ -55,6 +57,10 @@ static void put_line(generate_job *j, const lath_generated *g)
     if (g->id >= 0) buf_printf(b, ",\"token_id\":%d", g->id);
     buf_str(b, ",\"text\":");
     json_put_string(b, g->text, g->len);
+    if (g->reasoning_len) {
+        buf_str(b, ",\"reasoning_content\":");
+        json_put_string(b, g->reasoning, g->reasoning_len);
+    }
     if (g->n_top) {
         buf_str(b, ",\"logprobs\":");
         put_logprobs(b, g);
@@ -69,8 +75,10 @@ static int see(void *ctx, const lath_generated *g)
     if (j->o->json || j->o->jsonl) collect(j, g);
     if (j->o->jsonl)
         put_line(j, g);
-    else if (!j->o->json)
+    else if (!j->o->json) {
+        thinking_show(&j->lm.talk.thinking, g);
         buf_append(&j->out.b, g->text, g->len);
+    }
     if (g->id >= 0) j->n++;
     j->failed = signals_check(j->err);
     if (j->failed == LATH_OK && !j->o->json) j->failed = output_flush(&j->out, j->err);
@@ -95,12 +103,19 @@ static void put_timings(buf *b, const lath_generate_result *r, double prompt_sec
 static void put_document(generate_job *j, const lath_generate_result *r, double prompt_seconds)
 {
     buf *b = &j->out.b;
+    const bool thinks = j->o->chat && j->lm.talk.thinking.how;
     buf_str(b, "{\"text\":");
     json_put_string(b, buf_cstr(&j->text), j->text.len);
+    if (thinks) {
+        buf_str(b, ",\"reasoning_content\":");
+        json_put_string(b, buf_cstr(&j->thought), j->thought.len);
+    }
     buf_printf(b, ",\"token_ids\":[%s]", buf_cstr(&j->ids));
     if (j->o->logprobs) buf_printf(b, ",\"logprobs\":[%s]", buf_cstr(&j->probs));
-    buf_printf(b, ",\"finish_reason\":\"%s\",\"usage\":{\"prompt_tokens\":%zu,\"completion_tokens\":%zu},",
+    buf_printf(b, ",\"finish_reason\":\"%s\",\"usage\":{\"prompt_tokens\":%zu,\"completion_tokens\":%zu",
                r->finish == LATH_FINISH_STOP ? "stop" : "length", r->n_prompt, r->n_tokens);
+    if (thinks) buf_printf(b, ",\"completion_tokens_details\":{\"reasoning_tokens\":%zu}", r->n_reasoning);
+    buf_str(b, "},");
     put_timings(b, r, prompt_seconds);
     buf_str(b, "}\n");
 }
@@ -121,14 +136,13 @@ static lath_status generate(generate_job *j, options *o, lath_error *err)
     TRY(generate_options_read(o, &g, &sample, err));
     g.n_logprobs = (int32_t)o->logprobs;
     g.grammar = j->grammar;
-    g.new_text = o->chat;
-    g.end_ids = &j->lm.talk.end_id;
-    g.n_end_ids = o->chat && j->lm.talk.end_id >= 0;
+    if (o->chat) dialog_ask(&j->lm.talk, &g);
     progress_init(&p, "prompt", o->quiet);
     TRY(lm_feed(&j->lm, j->lm.ids, j->lm.n, NULL, NULL, &p, err));
     const double prompt_seconds = progress_seconds(&p);
     progress_clear(&p);
     const lath_status st = lath_generate(j->lm.session, j->lm.ids, j->lm.n, &g, see, j, &r, err);
+    thinking_end(&j->lm.talk.thinking);
     if (st == LATH_ERR_INTERRUPTED && j->failed != LATH_OK) { /* why the callback ended it */
         *err = *j->err;
         return j->failed;
@@ -139,6 +153,7 @@ static lath_status generate(generate_job *j, options *o, lath_error *err)
     else if (j->out.terminal)
         buf_char(&j->out.b, '\n');
     TRY(buf_status(&j->text, err));
+    TRY(buf_status(&j->thought, err));
     TRY(buf_status(&j->ids, err));
     TRY(buf_status(&j->probs, err));
     if (o->verbose && !o->quiet) say_timings(&r, prompt_seconds);
@@ -177,14 +192,32 @@ static lath_status open_grammar(generate_job *j, const options *o, lath_error *e
     return st;
 }
 
+static lath_status check_options(const options *o, lath_error *err)
+{
+    const struct {
+        bool given;
+        const char *name;
+    } of_chats[] = {{o->system, "--system"},
+                    {o->chat_template, "--chat-template"},
+                    {o->think, "--think"},
+                    {o->no_think, "--no-think"},
+                    {o->reasoning_budget.given, "--reasoning-budget"},
+                    {o->hide_reasoning, "--hide-reasoning"}};
+    for (size_t i = 0; i < sizeof(of_chats) / sizeof(of_chats[0]); i++) {
+        if (of_chats[i].given && !o->chat)
+            return err_set(err, LATH_ERR_USAGE, "generate: %s goes with --chat", of_chats[i].name);
+    }
+    return LATH_OK;
+}
+
 lath_status cmd_generate(options *o, lath_error *err)
 {
     lath_error callback = {0};
     generate_job j = {.o = o, .err = &callback};
     lath_status st;
-    if (o->system && !o->chat) return err_set(err, LATH_ERR_USAGE, "generate: --system goes with --chat");
-    if (o->chat_template && !o->chat) return err_set(err, LATH_ERR_USAGE, "generate: --chat-template goes with --chat");
+    TRY(check_options(o, err));
     buf_init(&j.text, alloc_default(), SIZE_MAX / 2);
+    buf_init(&j.thought, alloc_default(), SIZE_MAX / 2);
     buf_init(&j.ids, alloc_default(), SIZE_MAX / 2);
     buf_init(&j.probs, alloc_default(), SIZE_MAX / 2);
     TRY_DONE(lm_open(&j.lm, o, err));
@@ -199,6 +232,7 @@ done:
     lath_grammar_close(j.grammar);
     lm_close(&j.lm);
     buf_deinit(&j.text);
+    buf_deinit(&j.thought);
     buf_deinit(&j.ids);
     buf_deinit(&j.probs);
     return st;

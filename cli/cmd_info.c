@@ -73,6 +73,10 @@ static void put_session(buf *b, const facts *f)
     number(b, "most", (uint64_t)p->most);
     number(b, "kv_bytes", p->kv_bytes);
     number(b, "work_bytes", p->work_bytes);
+    number(b, "recurrent_layers", (uint64_t)p->n_recurrent);
+    number(b, "recurrent_bytes", p->recurrent_bytes);
+    number(b, "snapshots", (uint64_t)p->n_snapshots);
+    number(b, "snapshot_bytes", p->snapshot_bytes);
     number(b, "token_bytes", p->token_bytes);
     number(b, "far_token_bytes", p->far_bytes);
     number(b, "window_layers", (uint64_t)p->n_windows);
@@ -141,6 +145,18 @@ static lath_status put_tensors(buf *b, const facts *f, lath_error *err)
     return LATH_OK;
 }
 
+static lath_status put_unused(buf *b, const facts *f, lath_error *err)
+{
+    buf_str(b, "\"unused\":{");
+    for (int32_t i = 0; i < f->m.n_unused_groups; i++) {
+        lath_unused_info u;
+        TRY(lath_model_get_unused(f->model, i, &u, err));
+        buf_printf(b, "%s\"%s\":%d", i > 0 ? "," : "", u.what, (int)u.n_tensors);
+    }
+    buf_str(b, "},");
+    return LATH_OK;
+}
+
 /* inference_config.json; null is what it does not say and what has no default. */
 static void put_inference(buf *b, const lath_model_info *m)
 {
@@ -191,6 +207,7 @@ static lath_status print_json(buf *b, const facts *f, bool tensors, lath_error *
     number(b, "params", m->n_params);
     number(b, "tensors", (uint64_t)m->n_tensors);
     number(b, "unused_tensors", (uint64_t)m->n_unused);
+    TRY(put_unused(b, f, err));
     number(b, "file_bytes", m->file_bytes);
     number(b, "private_bytes", m->private_bytes);
     number(b, "batch_bytes", m->batch_bytes);
@@ -281,6 +298,23 @@ static lath_status table_dtypes(buf *b, const facts *f, lath_error *err)
     return LATH_OK;
 }
 
+/* What the tensors are of that are not used, as far as that is known. */
+static lath_status table_unused(buf *b, const facts *f, lath_error *err)
+{
+    int32_t rest = f->m.n_unused;
+    if (f->m.n_unused_groups == 0) return LATH_OK;
+    buf_printf(b, "%-16s ", "not used");
+    for (int32_t i = 0; i < f->m.n_unused_groups; i++) {
+        lath_unused_info u;
+        TRY(lath_model_get_unused(f->model, i, &u, err));
+        buf_printf(b, "%s%d of the %s", i > 0 ? ", " : "", (int)u.n_tensors, u.what);
+        rest -= u.n_tensors;
+    }
+    if (rest > 0) buf_printf(b, ", %d more", (int)rest);
+    buf_char(b, '\n');
+    return LATH_OK;
+}
+
 static lath_status table_tensors(buf *b, const facts *f, lath_error *err)
 {
     buf_char(b, '\n');
@@ -328,6 +362,9 @@ static void table_session(buf *b, const facts *f)
             size_text(p->far_bytes, far));
     else
         row(b, "a token", "%s of keys and values", size_text(p->token_bytes, token));
+    if (p->n_recurrent)
+        row(b, "state", "%s in %d layers, %s for %d snapshots", size_text(p->recurrent_bytes, kv), (int)p->n_recurrent,
+            size_text(p->snapshot_bytes, work), (int)p->n_snapshots);
     table_ends(b, f);
 }
 
@@ -356,6 +393,7 @@ static lath_status print_table(buf *b, const facts *f, bool tensors, lath_error 
     table_inference(b, m);
     row(b, "weights", "%s, %.1f M parameters, %d tensors (%d unused), %s in files", m->weights,
         (double)m->n_params / 1e6, (int)m->n_tensors, (int)m->n_unused, size_text(m->file_bytes, a));
+    TRY(table_unused(b, f, err));
     TRY(table_dtypes(b, f, err));
     row(b, "memory", "files mapped, beside them %s for the model and %s for a full batch",
         size_text(m->private_bytes, c), size_text(m->batch_bytes, d));

@@ -38,15 +38,22 @@ static lath_status open_file(dialog *d, const lath_model *model, const char *pat
     return st;
 }
 
-lath_status dialog_open(dialog *d, const lath_model *model, const char *path, lath_error *err)
+lath_status dialog_open(dialog *d, const lath_model *model, const options *o, lath_error *err)
 {
+    const char *path = o->chat_template;
     *d = (dialog){.end_id = -1};
     TRY(path ? open_file(d, model, path, err) : open_own(d, model, err));
     d->end_id = lath_chat_end_id(d->chat);
-    return LATH_OK;
+    return thinking_read(&d->thinking, o, d->chat, err);
 }
 
-void dialog_drop_last(dialog *d) { buf_deinit(&d->messages[--d->n].text); }
+static void release(dialog_message *m)
+{
+    buf_deinit(&m->text);
+    buf_deinit(&m->thought);
+}
+
+void dialog_drop_last(dialog *d) { release(&d->messages[--d->n]); }
 
 static bool has_system(const dialog *d) { return d->n && strcmp(d->messages[0].role, "system") == 0; }
 
@@ -92,19 +99,27 @@ lath_status dialog_add(dialog *d, const char *role, const char *text, size_t n, 
     dialog_message *m = &d->messages[d->n];
     m->role = role;
     buf_init(&m->text, alloc_default(), SIZE_MAX / 2);
+    buf_init(&m->thought, alloc_default(), SIZE_MAX / 2);
     buf_append(&m->text, text, n);
     const lath_status st = buf_status(&m->text, err);
     if (st != LATH_OK)
-        buf_deinit(&m->text);
+        release(m);
     else
         d->n++;
     return st;
 }
 
+lath_status dialog_add_thought(dialog *d, const char *text, size_t n, lath_error *err)
+{
+    buf *b = &d->messages[d->n - 1].thought;
+    buf_append(b, text, n);
+    return buf_status(b, err);
+}
+
 lath_status dialog_set_system(dialog *d, const char *text, size_t n, lath_error *err)
 {
     if (has_system(d)) {
-        buf_deinit(&d->messages[0].text);
+        release(&d->messages[0]);
         d->n--;
         memmove(d->messages, d->messages + 1, d->n * sizeof(*d->messages));
     }
@@ -124,18 +139,29 @@ static int64_t local_now(void)
     return localtime_r(&now, &parts) ? (int64_t)now + parts.tm_gmtoff : (int64_t)now;
 }
 
+static lath_text of_buf(const buf *b) { return (lath_text){b->data ? b->data : "", b->len}; }
+
 lath_status dialog_render(dialog *d, lath_error *err)
 {
     lath_chat_input in = LATH_CHAT_INPUT_INIT;
     for (size_t i = 0; i < d->n; i++) {
         const dialog_message *m = &d->messages[i];
-        d->shown[i] = (lath_message){m->role, {m->text.data ? m->text.data : "", m->text.len}};
+        d->shown[i] = (lath_message){m->role, of_buf(&m->text), of_buf(&m->thought)};
     }
     in.messages = d->shown;
     in.n_messages = d->n;
     in.has_date = 1;
     in.date = local_now();
+    in.think = d->thinking.think;
     return lath_chat_render(d->chat, &in, &d->prompt, err);
+}
+
+void dialog_ask(dialog *d, lath_generate_options *g)
+{
+    g->new_text = 1;
+    g->end_ids = &d->end_id;
+    g->n_end_ids = d->end_id >= 0;
+    thinking_ask(&d->thinking, &d->prompt, g);
 }
 
 void dialog_put_json(const dialog *d, buf *out)
@@ -145,6 +171,10 @@ void dialog_put_json(const dialog *d, buf *out)
         const dialog_message *m = &d->messages[i];
         buf_printf(out, "%s\n  {\"role\":\"%s\",\"content\":", i ? "," : "", m->role);
         json_put_string(out, m->text.data ? m->text.data : "", m->text.len);
+        if (m->thought.len) {
+            buf_str(out, ",\"reasoning_content\":");
+            json_put_string(out, m->thought.data, m->thought.len);
+        }
         buf_char(out, '}');
     }
     buf_str(out, "\n]\n");

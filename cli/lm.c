@@ -110,7 +110,7 @@ lath_status lm_session(lm_job *j, int64_t ctx, lath_error *err)
 static lath_status put_message(lm_job *j, const buf *text, lath_error *err)
 {
     const options *o = j->o;
-    TRY(dialog_open(&j->talk, j->s.model, o->chat_template, err));
+    TRY(dialog_open(&j->talk, j->s.model, o, err));
     if (o->system) TRY(dialog_set_system(&j->talk, o->system, strlen(o->system), err));
     TRY(dialog_add(&j->talk, "user", text->data ? text->data : "", text->len, err));
     TRY(dialog_render(&j->talk, err));
@@ -176,9 +176,13 @@ void lm_notes(const lm_job *j)
     if (j->o->quiet || j->o->verbose == 0 || lath_session_get_stats(j->session, &stats, NULL) != LATH_OK) return;
     const uint64_t n = stats.n_prefill + stats.n_step;
     const double seconds = stats.seconds_prefill + stats.seconds_step;
-    fprintf(stderr, "lath: %llu token%s in %.3f s (%.1f tokens/s), %.1f MB of keys and values, %.1f MB of work\n",
+    fprintf(stderr, "lath: %llu token%s in %.3f s (%.1f tokens/s), %.1f MB of keys and values, %.1f MB of work",
             (unsigned long long)n, n == 1 ? "" : "s", seconds, seconds > 0 ? (double)n / seconds : 0,
             (double)stats.kv_bytes / 1e6, (double)stats.work_bytes / 1e6);
+    if (stats.recurrent_bytes)
+        fprintf(stderr, ", %.1f MB of states and %d snapshot%s of them", (double)stats.recurrent_bytes / 1e6,
+                (int)stats.n_snapshots, stats.n_snapshots == 1 ? "" : "s");
+    fputc('\n', stderr);
 }
 
 void lm_close(lm_job *j)

@@ -64,13 +64,13 @@ typedef struct options {
     string_list files, queries, filters, stops;
     int64_t threads, dim, max_len, batch_tokens, top_k, rerank_top, ctx, top, logprobs, stride, rounds;
     option_number max_new, temp, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty, seed, prefill,
-        decode_steps;
+        decode_steps, reasoning_budget;
     int pooling, isa, precision, index_type, kv; /* of lath.h */
     int gguf_type;                               /* of lath.h, plus 1 */
     int device, format;                          /* enum device, enum output_format */
     int verbose;
     bool quiet, help, lossy, json, jsonl, no_normalize, no_truncate, ids, tokens, offsets, no_special, decode,
-        keep_special, no_parse_special, tensors, raw, all_positions, chat;
+        keep_special, no_parse_special, tensors, raw, all_positions, chat, think, no_think, hide_reasoning;
 } options;
 
 typedef struct option_choice {

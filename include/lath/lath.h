@@ -129,15 +129,16 @@ typedef struct lath_model_info {
     int32_t n_layers, n_heads, vocab_size;
     int64_t d_model, d_ff;
     int32_t max_tokens; /* the window: min(position table, max_seq_length, rope_table_max_seq_len), specials included */
-    int64_t d_embedding;    /* length of a vector (after a Dense module) */
-    lath_pooling pooling;   /* what AUTO means for this model */
-    int32_t normalized;     /* 1: vectors have length 1 by the model's own modules */
-    int32_t n_tensors;      /* in the weight files */
-    int32_t n_unused;       /* of them, not used by the architecture */
-    uint64_t n_params;      /* elements of the tensors that are used */
-    uint64_t file_bytes;    /* of the weight files */
-    uint64_t private_bytes; /* memory that the model holds beside the map (tokenizer, small vectors, copies) */
-    uint64_t batch_bytes;   /* working memory that an embedder takes for a full batch of the default size */
+    int64_t d_embedding;     /* length of a vector (after a Dense module) */
+    lath_pooling pooling;    /* what AUTO means for this model */
+    int32_t normalized;      /* 1: vectors have length 1 by the model's own modules */
+    int32_t n_tensors;       /* in the weight files */
+    int32_t n_unused;        /* of them, not used by the architecture */
+    int32_t n_unused_groups; /* of those, that the architecture knows */
+    uint64_t n_params;       /* elements of the tensors that are used */
+    uint64_t file_bytes;     /* of the weight files */
+    uint64_t private_bytes;  /* memory that the model holds beside the map (tokenizer, small vectors, copies) */
+    uint64_t batch_bytes;    /* working memory that an embedder takes for a full batch of the default size */
     int32_t n_prompts;
     const char *default_prompt; /* name or NULL */
     uint64_t fingerprint[2];    /* of configuration, tokenizer and samples of the weights: quick, for display */
@@ -188,6 +189,13 @@ typedef struct lath_dtype_info {
 } lath_dtype_info;
 /* Dtype i of 0 .. n_dtypes - 1 of the tensors in use, the one of most bytes first. LATH_ERR_USAGE when out of range. */
 LATH_API lath_status lath_model_get_dtype(const lath_model *model, int32_t i, lath_dtype_info *out, lath_error *err);
+
+typedef struct lath_unused_info {
+    const char *what; /* "vision tower", "MTP head" */
+    int32_t n_tensors;
+} lath_unused_info;
+/* Group i of 0 .. n_unused_groups - 1 of tensors that the architecture knows and does not use. LATH_ERR_USAGE when out of range. */
+LATH_API lath_status lath_model_get_unused(const lath_model *model, int32_t i, lath_unused_info *out, lath_error *err);
 
 /* Prompt i of 0 .. n_prompts - 1 (config_sentence_transformers.json). */
 LATH_API lath_status lath_model_get_prompt(const lath_model *model, int32_t i, const char **name, const char **text,
@@ -586,7 +594,12 @@ LATH_API void lath_rerank_order(const lath_rerank_result *results, size_t n, siz
  * sessions of one model are independent.
  *
  * Tokens added by one call of two or more are computed together (prefill), a single one as a step: the two differ by rounding (1e-4 of the logits with
- * LATH_PRECISION_EXACT). How a prefill is cut into batches, and the number of threads, change no bit. */
+ * LATH_PRECISION_EXACT). How a prefill is cut into batches, and the number of threads, change no bit.
+ *
+ * Layers that recur keep a state of constant size, of which the last tokens cannot be taken away. Snapshots of it are kept (snapshot_bytes): where calls that add
+ * several tokens begin and end, before the last two messages that one of them adds (behind the tokens that end a message), every 512 tokens of a long one and
+ * every 256 that come one by one; the far ones are thinned out. lath_session_sync and lath_session_rewind go back to the nearest one. To go back to it is exact; what
+ * follows differs by rounding (1e-4) from the same tokens read in other calls, and has the same bits after the same calls. */
 typedef struct lath_session lath_session;
 
 /* How keys and values are kept. AUTO: as F16 where the model's weights have fewer bits than f32 and the model is opened with LATH_PRECISION_AUTO, else F32. */
@@ -600,10 +613,12 @@ typedef struct lath_session_options {
     lath_progress_fn
         progress; /* NULL, or called at once and then every 50 ms or so while more than one token is added, with how many tokens are held and will be */
     void *progress_ctx;
+    uint64_t
+        snapshot_bytes; /* most that snapshots of layers that recur may take; 0: 8 of them, less where that is over 512 MiB, but 3; less than one takes (1, say): none */
 } lath_session_options;
-#define LATH_SESSION_OPTIONS_INIT                                 \
-    {                                                             \
-        sizeof(lath_session_options), 0, LATH_KV_AUTO, NULL, NULL \
+#define LATH_SESSION_OPTIONS_INIT                                    \
+    {                                                                \
+        sizeof(lath_session_options), 0, LATH_KV_AUTO, NULL, NULL, 0 \
     }
 
 /* What a session of these options takes, without making one. */
@@ -615,8 +630,10 @@ typedef struct lath_session_plan {
     uint64_t far_bytes;        /* that a token takes once those layers that have a window go on overwriting it */
     int32_t n_windows, window; /* layers with a sliding window; the widest of them */
     int32_t n_kv_heads, head_dim;
-    int32_t tied;             /* 1: the output head is the matrix of the embeddings */
-    uint64_t recurrent_bytes; /* states of the layers that recur, whose size is the same at any length */
+    int32_t tied;                     /* 1: the output head is the matrix of the embeddings */
+    uint64_t recurrent_bytes;         /* states of the layers that recur, whose size is the same at any length */
+    uint64_t snapshot_bytes;          /* snapshots of them; memory is used as they are taken */
+    int32_t n_recurrent, n_snapshots; /* layers that recur; snapshots that there is room for */
 } lath_session_plan;
 /* Errors as lath_session_create has them, and LATH_ERR_USAGE when out->struct_size is not one that this library knows. */
 LATH_API lath_status lath_session_get_plan(const lath_model *model, const lath_session_options *opts,
@@ -633,14 +650,20 @@ LATH_API size_t lath_session_capacity(const lath_session *s);
 LATH_API const int32_t *lath_session_tokens(const lath_session *s);
 
 /* Adds n tokens (0: nothing happens); the logits of the last are there then. LATH_ERR_KV_FULL: more than it can hold, nothing was added.
- * LATH_ERR_INPUT: an id that the model has no embedding for. LATH_ERR_FORMAT: weights or logits that are not finite. */
+ * LATH_ERR_INPUT: an id that the model has no embedding for. LATH_ERR_FORMAT: weights or logits that are not finite. After an error lath_session_size says
+ * what is held: what was before, or less where that could not be kept. */
 LATH_API lath_status lath_session_append(lath_session *s, const int32_t *ids, size_t n, lath_error *err);
 /* Makes the session hold exactly these n >= 1 tokens: keeps the longest common prefix, computes the rest (the last token at least where its logits are not
  * there). *reused (may be NULL): tokens that were kept. Errors as lath_session_append has them. */
 LATH_API lath_status lath_session_sync(lath_session *s, const int32_t *ids, size_t n, size_t *reused, lath_error *err);
 /* Drops all tokens behind the first n and returns how many are held then: n, or 0 where a sliding window that the next token would see has been
- * overwritten (more than 512 tokens further on). */
+ * overwritten (more than 512 tokens further on). In a model with layers that recur: as many as the nearest snapshot below holds, n where n is marked. */
 LATH_API size_t lath_session_rewind(lath_session *s, size_t n);
+/* What is held now can be gone back to exactly (lath_session_rewind, lath_session_sync), bit for bit, until it is cut off or lath_session_unmark is called with
+ * its number of tokens. LATH_ERR_KV_FULL: as many are marked as there is room for, one snapshot less than lath_session_plan has. A model without layers
+ * that recur needs no marks, and gets none. */
+LATH_API lath_status lath_session_mark(lath_session *s, lath_error *err);
+LATH_API void lath_session_unmark(lath_session *s, size_t n);
 /* The raw logits [vocab_size] of the last token, borrowed until the next call. LATH_ERR_USAGE: none has been computed since a rewind. */
 LATH_API lath_status lath_session_logits(const lath_session *s, const float **logits, lath_error *err);
 /* As lath_session_append, and fn sees the logits [vocab_size] of every token in turn (`at`: its place in the session); what it returns, if not 0, ends
@@ -655,10 +678,23 @@ typedef struct lath_session_stats {
     uint64_t n_prefill, n_step;           /* tokens computed together, and alone */
     double seconds_prefill, seconds_step; /* for all of them */
     uint64_t recurrent_bytes;             /* states of layers that recur */
+    uint64_t snapshot_bytes;              /* room for snapshots of them */
+    uint64_t n_restored;                  /* times that one was gone back to */
+    int32_t n_snapshots;                  /* that are held */
 } lath_session_stats;
 LATH_API lath_status lath_session_get_stats(const lath_session *s, lath_session_stats *out, lath_error *err);
 
 /* -------------------------------------------------------------------------------------------------------------- generation */
+
+/* How a model keeps what it thinks apart from its answer: a block that the text begins with, between two markers. Where they are found in a text, however
+ * tokens cut them, what is between them is told as `reasoning`, what is behind as `text`; white space around both that belongs to the markers is left out. A
+ * block that never ends is all reasoning; markers further on in the answer are text of it. lath_chat_reasoning knows those of a model. */
+typedef struct lath_reasoning {
+    lath_text begin, end; /* "<think>", "</think>"; both empty: they are not known, nothing is told apart */
+    /* How a block is ended that is to end now: the end marker with the white space that the template has around it; empty: the marker alone. */
+    lath_text close;
+    int32_t has_switch; /* 1: the template can be told whether to think (lath_chat_input.think) */
+} lath_reasoning;
 
 typedef enum lath_finish {
     LATH_FINISH_STOP = 0,  /* an end token, or a stop string */
@@ -680,10 +716,15 @@ typedef struct lath_generate_options {
         new_text; /* 1: the text stands alone, as an answer in a conversation; 0: it goes on from the prompt, its first space is kept */
     const lath_grammar *
         grammar; /* not NULL: what the text must be like; it ends when it is complete and nothing may follow, and only then at an end token */
+    /* Not NULL: the text may begin with a block of reasoning. Stop strings do not match in it. A grammar is about the answer alone: the block, which the
+     * model may still begin, is free text, only that no token ends the text in it; the white space of `close` follows it, then the grammar holds. */
+    const lath_reasoning *reasoning;
+    int32_t reasoning_open;   /* 1: the prompt ends inside the block (lath_chat_prompt.reasoning_open) */
+    int32_t reasoning_budget; /* N: behind N tokens of the block `close` comes, as tokens of the text; -1: none */
 } lath_generate_options;
-#define LATH_GENERATE_OPTIONS_INIT                                               \
-    {                                                                            \
-        sizeof(lath_generate_options), -1, NULL, NULL, 0, NULL, 0, 0, 0, 0, NULL \
+#define LATH_GENERATE_OPTIONS_INIT                                                            \
+    {                                                                                         \
+        sizeof(lath_generate_options), -1, NULL, NULL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, -1 \
     }
 
 /* A step of generation. Pointers are borrowed during the call. */
@@ -694,6 +735,8 @@ typedef struct lath_generated {
     double logprob;                /* of the token, when n_logprobs > 0 */
     const lath_token_logprob *top; /* [n_top] */
     size_t n_top;
+    const char *reasoning; /* what is thought (opts->reasoning), in whole characters; may be empty */
+    size_t reasoning_len;
 } lath_generated;
 /* A result other than 0 ends the generation with LATH_ERR_INTERRUPTED. */
 typedef int (*lath_generated_fn)(void *ctx, const lath_generated *g);
@@ -704,6 +747,7 @@ typedef struct lath_generate_result {
     size_t n_prompt, n_reused,
         n_tokens; /* tokens of the prompt; those of them that the session had; tokens generated */
     double seconds_prompt, seconds_tokens;
+    size_t n_reasoning; /* of n_tokens those inside the block, its end marker included */
 } lath_generate_result;
 
 /* Makes the session hold the n >= 1 tokens of the prompt (lath_session_sync), then chooses tokens one by one as opts->sample says and tells fn of each.
@@ -741,10 +785,23 @@ LATH_API const lath_tokenizer *lath_chat_tokenizer(const lath_chat *chat);
 LATH_API const char *lath_chat_template(const lath_chat *chat);
 /* The special token that the template writes behind an answer, which ends the model's turn; -1: none. For lath_generate_options.end_ids. */
 LATH_API int32_t lath_chat_end_id(const lath_chat *chat);
+/* How the model shows that it thinks, borrowed, for lath_generate_options.reasoning; NULL: it is not known to think. It is known by a switch of its
+ * template, or by markers that are common ("<think>", "[THINK]", "<|START_THINKING|>", ...) when the template writes their end or each is a token of its
+ * own. The white space around them, and whether there is a switch, is found by rendering conversations. */
+LATH_API const lath_reasoning *lath_chat_reasoning(const lath_chat *chat);
+
+/* What a template is told about thinking, through the variable that it reads for it (enable_thinking, thinking, thinking_mode). Where it has none, OFF changes
+ * nothing (reasoning_budget 0 of lath_generate ends a block where it begins), and ON is LATH_ERR_UNSUPPORTED unless the model thinks anyway. */
+typedef enum lath_think {
+    LATH_THINK_AUTO = 0, /* as the template does it */
+    LATH_THINK_ON = 1,
+    LATH_THINK_OFF = 2
+} lath_think;
 
 typedef struct lath_message {
     const char *role; /* "system", "user", "assistant", ... */
     lath_text content;
+    lath_text reasoning; /* what the model thought before it: the template decides what becomes of it. Empty: none */
 } lath_message;
 
 typedef struct lath_chat_input {
@@ -761,10 +818,11 @@ typedef struct lath_chat_input {
     int32_t continue_last;        /* 1: the last message is not closed: the model goes on with it */
     int32_t has_date;             /* 1: date is given; else a template that asks for it is LATH_ERR_INPUT */
     int64_t date;                 /* seconds since 1970, in the local time that the template is to write */
+    lath_think think;
 } lath_chat_input;
-#define LATH_CHAT_INPUT_INIT                                                                     \
-    {                                                                                            \
-        sizeof(lath_chat_input), NULL, 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, 0, 0, 0, 0 \
+#define LATH_CHAT_INPUT_INIT                                                                                      \
+    {                                                                                                             \
+        sizeof(lath_chat_input), NULL, 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, 0, 0, 0, 0, LATH_THINK_AUTO \
     }
 
 typedef struct lath_chat_prompt {
@@ -772,6 +830,8 @@ typedef struct lath_chat_prompt {
     size_t len;
     const int32_t *ids; /* [n] */
     size_t n;
+    /* 1: it ends behind a begin marker that the template wrote, or in a block that the last message, which goes on, began. */
+    int32_t reasoning_open;
     void *memory; /* the library's */
     const lath_tokenizer *tokenizer;
 } lath_chat_prompt;

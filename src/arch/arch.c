@@ -404,14 +404,20 @@ static bool is_rest(const arch_desc *d, size_t i)
 }
 
 /* The tensors of one row in one layer. */
-static lath_status hand_out(const arch_model *m, const arch_source *src, const char *prefix, const arch_weight_row *r,
+static lath_status hand_out(const arch_model *m, const arch_source *src, const char *prefix, const arch_weight_row *row,
                             int32_t layer, arch_tensor_fn fn, void *ctx, lath_error *err)
 {
     const tensor *t;
     char name[NAME_MAX_LEN], outer[NAME_MAX_LEN];
+    arch_weight_row own;
+    const arch_weight_row *r = row;
     if (r->head) {
         outer_prefix(prefix, outer);
         prefix = outer;
+    }
+    if (r->experts) {
+        TRY(own_form(src, prefix, row, layer, &own, err));
+        r = &own;
     }
     for (int32_t e = 0; e < (r->experts ? m->dims.n_experts : 1); e++) {
         const place at = {layer, e};

@@ -107,12 +107,19 @@ typedef struct arch_weight_row {
 enum arch_stored {
     ARCH_STORED_ROPE_PAIRS = 1,  /* rows of queries and keys are in the order in which rotary pairs are neighbours */
     ARCH_STORED_WHOLE_NORMS = 2, /* norms that are of 1 + weight have it added already */
-    ARCH_STORED_TILED_HEADS =
-        4, /* heads of a delta net's values are in the order that takes each key head once, then each again, ... */
-    ARCH_STORED_DECAY = 8 /* A_log is -exp(A_log) already */
+    ARCH_STORED_TILED_HEADS = 4, /* value head h of a delta net has key head h % n_keys, not h / (n_values / n_keys) */
+    ARCH_STORED_DECAY = 8,       /* A_log is -exp(A_log) already */
+    ARCH_STORED_SPLIT_Z = 16     /* Qwen3-Next's products that are mixed by key heads are two: q, k, v; and z */
 };
 
 typedef struct arch_model arch_model;
+
+/* Tensors of the files that a family knows and does not use, by how their names begin. */
+enum { ARCH_UNUSED_NAMES = 5 };
+typedef struct arch_unused {
+    const char *what; /* NULL ends a list */
+    const char *names[ARCH_UNUSED_NAMES];
+} arch_unused;
 
 typedef struct arch_desc {
     const char *name;
@@ -122,6 +129,7 @@ typedef struct arch_desc {
     const arch_weight_row *rows; /* the first is of the embeddings */
     size_t n_rows;
     size_t model_size, layer_size; /* of the family's structs that rows point into */
+    const arch_unused *unused;     /* NULL: it knows of none */
     /* The bits of arch_weight_row.when for one layer; NULL: all have the model's `has`. */
     uint32_t (*layer_has)(const arch_model *m, int32_t layer);
     /* After binding: derived pieces (norms, FFN). */
@@ -147,6 +155,13 @@ typedef struct arch_lm_head {
     bool tied;     /* where the file has no matrix for it, W is that of the embeddings */
 } arch_lm_head;
 
+/* What stands between the heads of a layer and the stream: x += scale post_norm(o(heads)). */
+typedef struct arch_heads_out {
+    nn_linear_w *o;           /* [d_model, n_heads * size of a head] */
+    const op_norm *post_norm; /* NULL: none */
+    float scale;              /* 1: none */
+} arch_heads_out;
+
 struct arch_model {
     const arch_desc *desc;
     arch_dims dims;
@@ -157,6 +172,10 @@ struct arch_model {
     void *weights;        /* the family's struct */
     void *layers;         /* [n_layers] of the family's layer struct */
     ffn *ffn;             /* that the weights make, of all layers: set by finish() */
+    /* Of pre-norm blocks, for whoever takes the stream apart: set by finish(). */
+    const op_norm *
+        final_norm; /* between the stream and the output head; NULL: none, or norms stand behind the sums of each layer */
+    void (*heads_out)(const arch_model *m, int32_t layer, arch_heads_out *out);
 };
 
 /* What scratch has to be large enough for, for batches of n_tok tokens that see n_keys. */

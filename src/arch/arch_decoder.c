@@ -62,6 +62,14 @@ const arch_weight_row decoder_rows[] = {
 _Static_assert(sizeof(decoder_rows) / sizeof(decoder_rows[0]) == DECODER_N_ROWS, "DECODER_N_ROWS");
 const char *const decoder_prefixes[] = {"model.", "", "language_model.model.", "model.language_model.", NULL};
 
+/* Of models that see images, too (Gemma 3, Qwen3.5), and of those that guess several tokens at once. */
+const arch_unused decoder_unused[] = {
+    {"vision tower", {"model.visual.", "visual.", "vision_tower.", "model.vision_tower."}},
+    {"projector of images", {"multi_modal_projector.", "model.multi_modal_projector."}},
+    {"MTP head", {"mtp.", "model.mtp."}},
+    {NULL, {NULL}},
+};
+
 uint32_t decoder_layer_has(const arch_model *m, int32_t layer)
 {
     const prenorm_model *w = m->weights;

@@ -45,6 +45,7 @@ lath_status decoder_parse_experts(arch_model *m, const json_value *config, const
 /* The parts of an arch_desc. */
 extern const arch_weight_row decoder_rows[];
 extern const char *const decoder_prefixes[];
+extern const arch_unused decoder_unused[];
 uint32_t decoder_layer_has(const arch_model *m, int32_t layer);
 
 #define DECODER_DESC_OF(type, parse_function, table, n)                                                          \
@@ -52,7 +53,8 @@ uint32_t decoder_layer_has(const arch_model *m, int32_t layer);
         .name = (type), .prefixes = decoder_prefixes, .parse = (parse_function), .rows = (table), .n_rows = (n), \
         .model_size = sizeof(prenorm_model), .layer_size = sizeof(prenorm_layer), .finish = prenorm_finish,      \
         .state_floats = prenorm_state_floats, .forward = prenorm_forward, .window = prenorm_window,              \
-        .layer_has = decoder_layer_has, .stale = prenorm_stale, .recurrent = prenorm_recurrent                   \
+        .layer_has = decoder_layer_has, .stale = prenorm_stale, .recurrent = prenorm_recurrent,                  \
+        .unused = decoder_unused                                                                                 \
     }
 #define DECODER_DESC(type, parse_function) DECODER_DESC_OF(type, parse_function, decoder_rows, DECODER_N_ROWS)
 

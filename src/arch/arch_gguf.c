@@ -3,7 +3,7 @@
  * arch_gguf.c: metadata of GGUF files to configurations (arch_gguf.h). What a key means, and what is meant where it is absent, is as in llama.cpp
  * (its converters write these files, its loaders define the defaults) and in the description of the format (docs of ggml, gguf.md).
  */
-#include "arch/arch_gguf_table.h"
+#include "arch/arch_gguf_reading.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -96,6 +96,7 @@ static const arch_gguf_row granite_rows[] = {
     {"expert_used_count", KEY_ZERO, NULL, false},
 };
 
+#define HYBRID_STORED (ARCH_STORED_WHOLE_NORMS | ARCH_STORED_DECAY)
 #define ROWS(rows) (rows), sizeof(rows) / sizeof((rows)[0])
 const arch_gguf_table arch_gguf_tables[] = {
     {"llama", "llama", "LlamaForCausalLM", "silu", ARCH_STORED_ROPE_PAIRS, ROWS(llama_rows), finish_llama},
@@ -111,73 +112,67 @@ const arch_gguf_table arch_gguf_tables[] = {
     {"bert", "bert", "BertModel", "gelu", 0, ROWS(encoder_rows), finish_encoder},
     {"nomic-bert", "nomic_bert", "NomicBertModel", "silu", 0, ROWS(encoder_rows), finish_encoder},
     {"smollm3", "smollm3", "SmolLM3ForCausalLM", "silu", ARCH_STORED_ROPE_PAIRS, NULL, 0, finish_smollm3},
+    {"qwen35", "qwen3_5_text", "Qwen3_5ForCausalLM", "silu", HYBRID_STORED | ARCH_STORED_TILED_HEADS, arch_gguf_hybrid,
+     ARCH_GGUF_N_DENSE, arch_gguf_finish_qwen35},
+    {"qwen35moe", "qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", "silu", HYBRID_STORED | ARCH_STORED_TILED_HEADS,
+     arch_gguf_hybrid, ARCH_GGUF_N_HYBRID, arch_gguf_finish_qwen35},
+    {"qwen3next", "qwen3_next", "Qwen3NextForCausalLM", "silu", HYBRID_STORED | ARCH_STORED_SPLIT_Z, arch_gguf_hybrid,
+     ARCH_GGUF_N_HYBRID, arch_gguf_finish_qwen3next},
 };
 #undef ROWS
+#undef HYBRID_STORED
 const size_t arch_gguf_n_tables = sizeof(arch_gguf_tables) / sizeof(arch_gguf_tables[0]);
 
 /* -------------------------------------------------------------------------------------------------------------- the reading */
 
-struct arch_gguf_reading {
-    weights *w;
-    const gguf *g;
-    const char *path;
-    const arch_gguf_table *t;
-    arena *mem;
-    json_value *config;
-    json_value lost; /* what is written when there is no memory */
-    bool no_memory;
-    /* What is needed beside the tree. 0: not said. */
-    int64_t n_layers, n_heads, d_model, head_dim;
-    const char *model_type;
-    lath_error *err;
-};
-
-static const gguf_value *get(const reading *r, const char *key)
+const gguf_value *arch_key_get(const reading *r, const char *key)
 {
     char full[KEY_MAX_LEN];
     snprintf(full, sizeof(full), "%s.%s", r->t->name, key);
     return gguf_get(r->g, full);
 }
 
-static lath_status bad(const reading *r, lath_status st, const char *key, const char *what)
+lath_status arch_key_bad(const reading *r, lath_status st, const char *key, const char *what)
 {
     return err_set(r->err, st, "%s: key \"%s.%s\": %s", r->path, r->t->name, key, what);
 }
 
-static const tensor *find(const reading *r, const char *name)
+const tensor *arch_key_tensor(const reading *r, const char *name)
 {
     const tensor *t = NULL;
     return weights_find(r->w, name, &t, r->err) == LATH_OK ? t : NULL;
 }
 
 /* A whole number; *out stays where the key is absent. */
-static lath_status get_size(const reading *r, const char *key, int64_t *out)
+lath_status arch_key_size(const reading *r, const char *key, int64_t *out)
 {
-    const gguf_value *v = get(r, key);
+    const gguf_value *v = arch_key_get(r, key);
     if (!v) return LATH_OK;
-    return gguf_whole(v, INT32_MAX, out) ? LATH_OK
-                                         : bad(r, LATH_ERR_FORMAT, key, "want a whole number from 0 to 2147483647");
+    return gguf_whole(v, INT32_MAX, out)
+               ? LATH_OK
+               : arch_key_bad(r, LATH_ERR_FORMAT, key, "want a whole number from 0 to 2147483647");
 }
 
 /* The same, or the number that all layers have. */
 static lath_status get_each(const reading *r, const char *key, int64_t *out)
 {
-    const gguf_value *v = get(r, key);
-    if (!v || v->kind != GGUF_ARRAY) return get_size(r, key, out);
+    const gguf_value *v = arch_key_get(r, key);
+    if (!v || v->kind != GGUF_ARRAY) return arch_key_size(r, key, out);
     const uint8_t *at = v->as.array.data;
     for (uint64_t i = 0; i < v->as.array.count; i++) {
         const gguf_value item = gguf_next(v, &at);
         int64_t n;
-        if (!gguf_whole(&item, INT32_MAX, &n)) return bad(r, LATH_ERR_FORMAT, key, "want whole numbers");
-        if (i > 0 && n != *out) return bad(r, LATH_ERR_UNSUPPORTED, key, "layers that differ are not supported");
+        if (!gguf_whole(&item, INT32_MAX, &n)) return arch_key_bad(r, LATH_ERR_FORMAT, key, "want whole numbers");
+        if (i > 0 && n != *out)
+            return arch_key_bad(r, LATH_ERR_UNSUPPORTED, key, "layers that differ are not supported");
         *out = n;
     }
-    return v->as.array.count > 0 ? LATH_OK : bad(r, LATH_ERR_FORMAT, key, "an empty array");
+    return v->as.array.count > 0 ? LATH_OK : arch_key_bad(r, LATH_ERR_FORMAT, key, "an empty array");
 }
 
-static lath_status get_real(const reading *r, const char *key, double *out)
+lath_status arch_key_real(const reading *r, const char *key, double *out)
 {
-    const gguf_value *v = get(r, key);
+    const gguf_value *v = arch_key_get(r, key);
     int64_t n;
     if (!v) return LATH_OK;
     if (v->kind == GGUF_F32 || v->kind == GGUF_F64)
@@ -185,13 +180,13 @@ static lath_status get_real(const reading *r, const char *key, double *out)
     else if (gguf_whole(v, INT32_MAX, &n))
         *out = (double)n;
     else
-        return bad(r, LATH_ERR_FORMAT, key, "want a number");
-    return isfinite(*out) ? LATH_OK : bad(r, LATH_ERR_FORMAT, key, "want a finite number");
+        return arch_key_bad(r, LATH_ERR_FORMAT, key, "want a number");
+    return isfinite(*out) ? LATH_OK : arch_key_bad(r, LATH_ERR_FORMAT, key, "want a finite number");
 }
 
 /* ----------------------------------------------------------------------------------------------------------------- the tree */
 
-static json_value *put(reading *r, json_value *into, const char *field, json_kind kind)
+json_value *arch_field_put(reading *r, json_value *into, const char *field, json_kind kind)
 {
     json_value *v = arena_zero(r->mem, sizeof(*v));
     if (!v) {
@@ -209,21 +204,24 @@ static json_value *put(reading *r, json_value *into, const char *field, json_kin
     return v;
 }
 
-static void put_int(reading *r, json_value *into, const char *field, int64_t v)
+void arch_field_int(reading *r, json_value *into, const char *field, int64_t v)
 {
-    put(r, into, field, JSON_INT)->u.integer = v;
+    arch_field_put(r, into, field, JSON_INT)->u.integer = v;
 }
 
-static void put_real(reading *r, json_value *into, const char *field, double v)
+void arch_field_real(reading *r, json_value *into, const char *field, double v)
 {
-    put(r, into, field, JSON_REAL)->u.real = v;
+    arch_field_put(r, into, field, JSON_REAL)->u.real = v;
 }
 
-static void put_flag(reading *r, const char *field, bool v) { put(r, r->config, field, JSON_BOOL)->u.boolean = v; }
-
-static void put_text(reading *r, json_value *into, const char *field, const char *text)
+void arch_field_flag(reading *r, const char *field, bool v)
 {
-    json_value *v = put(r, into, field, JSON_STRING);
+    arch_field_put(r, r->config, field, JSON_BOOL)->u.boolean = v;
+}
+
+void arch_field_text(reading *r, json_value *into, const char *field, const char *text)
+{
+    json_value *v = arch_field_put(r, into, field, JSON_STRING);
     v->u.string.data = text;
     v->u.string.len = strlen(text);
 }
@@ -232,29 +230,30 @@ static void put_text(reading *r, json_value *into, const char *field, const char
 
 static lath_status read_row(reading *r, const arch_gguf_row *k)
 {
-    const gguf_value *v = get(r, k->key);
+    const gguf_value *v = arch_key_get(r, k->key);
     int64_t n = 0;
     double x = 0;
-    if (!v && k->required) return bad(r, LATH_ERR_FORMAT, k->key, "is not there");
+    if (!v && k->required) return arch_key_bad(r, LATH_ERR_FORMAT, k->key, "is not there");
     if (!v) return LATH_OK;
     switch (k->kind) {
     case KEY_SIZE:
     case KEY_EACH:
-        TRY(k->kind == KEY_SIZE ? get_size(r, k->key, &n) : get_each(r, k->key, &n));
-        put_int(r, r->config, k->field, n);
+        TRY(k->kind == KEY_SIZE ? arch_key_size(r, k->key, &n) : get_each(r, k->key, &n));
+        arch_field_int(r, r->config, k->field, n);
         break;
     case KEY_REAL:
-        TRY(get_real(r, k->key, &x));
-        put_real(r, r->config, k->field, x);
+        TRY(arch_key_real(r, k->key, &x));
+        arch_field_real(r, r->config, k->field, x);
         break;
     case KEY_FLAG:
-        if (v->kind != GGUF_BOOL) return bad(r, LATH_ERR_FORMAT, k->key, "want true or false");
-        put_flag(r, k->field, v->as.u != 0);
+        if (v->kind != GGUF_BOOL) return arch_key_bad(r, LATH_ERR_FORMAT, k->key, "want true or false");
+        arch_field_flag(r, k->field, v->as.u != 0);
         break;
     case KEY_ZERO:
     case KEY_ONE:
-        TRY(get_real(r, k->key, &x));
-        if (x != (k->kind == KEY_ONE)) return bad(r, LATH_ERR_UNSUPPORTED, k->key, "this value is not supported");
+        TRY(arch_key_real(r, k->key, &x));
+        if (x != (k->kind == KEY_ONE))
+            return arch_key_bad(r, LATH_ERR_UNSUPPORTED, k->key, "this value is not supported");
         break;
     case KEY_READ:
     case KEY_NO_MATTER: break;
@@ -290,37 +289,42 @@ static lath_status read_rows(reading *r)
 /* Rows of the table of embeddings; where that is missing, which is said when it is bound, the tokens'. */
 static lath_status read_vocab(reading *r)
 {
-    const tensor *t = find(r, "token_embd.weight");
+    const tensor *t = arch_key_tensor(r, "token_embd.weight");
     const gguf_value *tokens = gguf_get(r->g, "tokenizer.ggml.tokens");
     if (t && t->rank == 2)
-        put_int(r, r->config, "vocab_size", t->dim[0]);
+        arch_field_int(r, r->config, "vocab_size", t->dim[0]);
     else if (tokens && tokens->kind == GGUF_ARRAY)
-        put_int(r, r->config, "vocab_size", (int64_t)tokens->as.array.count);
+        arch_field_int(r, r->config, "vocab_size", (int64_t)tokens->as.array.count);
     else
         return err_set(r->err, LATH_ERR_FORMAT, "%s: no tensor \"token_embd.weight\"", r->path);
     return LATH_OK;
 }
 
+static bool turns_partly(const arch_gguf_table *t)
+{
+    return t->finish == finish_phi3 || t->finish == arch_gguf_finish_qwen35 || t->finish == arch_gguf_finish_qwen3next;
+}
+
 static lath_status read_heads(reading *r)
 {
     int64_t key = 0, value = 0, turning = 0;
-    TRY(get_size(r, "block_count", &r->n_layers));
+    TRY(arch_key_size(r, "block_count", &r->n_layers));
     TRY(get_each(r, "attention.head_count", &r->n_heads));
-    TRY(get_size(r, "embedding_length", &r->d_model));
-    TRY(get_size(r, "attention.key_length", &key));
-    TRY(get_size(r, "attention.value_length", &value));
-    TRY(get_size(r, "rope.dimension_count", &turning));
+    TRY(arch_key_size(r, "embedding_length", &r->d_model));
+    TRY(arch_key_size(r, "attention.key_length", &key));
+    TRY(arch_key_size(r, "attention.value_length", &value));
+    TRY(arch_key_size(r, "rope.dimension_count", &turning));
     const int64_t usual = r->n_heads && r->d_model % r->n_heads == 0 ? r->d_model / r->n_heads : 0;
     r->head_dim = key ? key : usual;
     if ((value ? value : usual) != r->head_dim)
-        return bad(r, LATH_ERR_UNSUPPORTED, "attention.value_length", "values of another size than keys");
-    if (r->head_dim) put_int(r, r->config, "head_dim", r->head_dim);
+        return arch_key_bad(r, LATH_ERR_UNSUPPORTED, "attention.value_length", "values of another size than keys");
+    if (r->head_dim) arch_field_int(r, r->config, "head_dim", r->head_dim);
     if (!turning || turning == r->head_dim) return LATH_OK;
-    if (turning > r->head_dim) return bad(r, LATH_ERR_FORMAT, "rope.dimension_count", "more than a head has");
-    if (strcmp(r->t->name, "phi3") != 0)
-        return bad(r, LATH_ERR_UNSUPPORTED, "rope.dimension_count", "heads of which a part turns");
+    if (turning > r->head_dim) return arch_key_bad(r, LATH_ERR_FORMAT, "rope.dimension_count", "more than a head has");
+    if (!turns_partly(r->t))
+        return arch_key_bad(r, LATH_ERR_UNSUPPORTED, "rope.dimension_count", "heads of which a part turns");
     /* Half a feature more: the product with head_dim is cut. */
-    put_real(r, r->config, "partial_rotary_factor", ((double)turning + 0.5) / (double)r->head_dim);
+    arch_field_real(r, r->config, "partial_rotary_factor", ((double)turning + 0.5) / (double)r->head_dim);
     return LATH_OK;
 }
 
@@ -330,14 +334,14 @@ static lath_status put_numbers(reading *r, json_value *into, const char *field, 
     if (t->rank != 1 || t->type != DTYPE_F32 || t->count > 1 << 12)
         return err_set(r->err, LATH_ERR_FORMAT, "%s: tensor \"%s\": want a vector of F32, at most 4096",
                        weights_file_of(r->w, t), t->name);
-    json_value *list = put(r, into, field, JSON_ARRAY);
+    json_value *list = arch_field_put(r, into, field, JSON_ARRAY);
     for (int64_t i = 0; i < t->count; i++) {
         float v;
         memcpy(&v, (const char *)t->data + 4 * i, 4);
         if (!(v > 0) || !isfinite(v))
             return err_set(r->err, LATH_ERR_FORMAT, "%s: tensor \"%s\": element %lld is not a number over 0",
                            weights_file_of(r->w, t), t->name, (long long)i);
-        put_real(r, list, NULL, (double)v);
+        arch_field_real(r, list, NULL, (double)v);
     }
     weights_mark_used(r->w, t);
     return LATH_OK;
@@ -347,17 +351,17 @@ static lath_status put_numbers(reading *r, json_value *into, const char *field, 
 static lath_status put_scaling(reading *r, json_value *scaling, const char *key, const char *field)
 {
     double x = 0;
-    if (!get(r, key)) return LATH_OK;
-    TRY(get_real(r, key, &x));
-    put_real(r, scaling, field, x);
+    if (!arch_key_get(r, key)) return LATH_OK;
+    TRY(arch_key_real(r, key, &x));
+    arch_field_real(r, scaling, field, x);
     return LATH_OK;
 }
 
 /* Frequencies of which each is divided by a number of the file: what llama3's scaling comes to. */
 static lath_status put_factors(reading *r, const tensor *t)
 {
-    json_value *scaling = put(r, r->config, "rope_scaling", JSON_OBJECT);
-    put_text(r, scaling, "rope_type", "factors");
+    json_value *scaling = arch_field_put(r, r->config, "rope_scaling", JSON_OBJECT);
+    arch_field_text(r, scaling, "rope_type", "factors");
     return put_numbers(r, scaling, "factors", t);
 }
 
@@ -365,24 +369,24 @@ static lath_status put_factors(reading *r, const tensor *t)
 static lath_status put_longrope(reading *r, const tensor *longer)
 {
     int64_t original = 0;
-    const tensor *shorter = find(r, "rope_factors_short.weight");
-    json_value *scaling = put(r, r->config, "rope_scaling", JSON_OBJECT);
+    const tensor *shorter = arch_key_tensor(r, "rope_factors_short.weight");
+    json_value *scaling = arch_field_put(r, r->config, "rope_scaling", JSON_OBJECT);
     if (!shorter) return err_set(r->err, LATH_ERR_FORMAT, "%s: no tensor \"rope_factors_short.weight\"", r->path);
-    put_text(r, scaling, "rope_type", "longrope");
+    arch_field_text(r, scaling, "rope_type", "longrope");
     TRY(put_numbers(r, scaling, "long_factor", longer));
     TRY(put_numbers(r, scaling, "short_factor", shorter));
     TRY(put_scaling(r, scaling, "rope.scaling.attn_factor", "attention_factor"));
-    TRY(get_size(r, "rope.scaling.original_context_length", &original));
-    if (original == 0) return bad(r, LATH_ERR_FORMAT, "rope.scaling.original_context_length", "is not there");
-    put_int(r, r->config, "original_max_position_embeddings", original);
+    TRY(arch_key_size(r, "rope.scaling.original_context_length", &original));
+    if (original == 0) return arch_key_bad(r, LATH_ERR_FORMAT, "rope.scaling.original_context_length", "is not there");
+    arch_field_int(r, r->config, "original_max_position_embeddings", original);
     return LATH_OK;
 }
 
 static lath_status put_yarn(reading *r, double factor)
 {
-    json_value *scaling = put(r, r->config, "rope_scaling", JSON_OBJECT);
-    put_text(r, scaling, "rope_type", "yarn");
-    put_real(r, scaling, "factor", factor);
+    json_value *scaling = arch_field_put(r, r->config, "rope_scaling", JSON_OBJECT);
+    arch_field_text(r, scaling, "rope_type", "yarn");
+    arch_field_real(r, scaling, "factor", factor);
     TRY(put_scaling(r, scaling, "rope.scaling.original_context_length", "original_max_position_embeddings"));
     TRY(put_scaling(r, scaling, "rope.scaling.yarn_attn_factor", "attention_factor"));
     TRY(put_scaling(r, scaling, "rope.scaling.yarn_beta_fast", "beta_fast"));
@@ -396,9 +400,9 @@ static bool text_is(const gguf_value *v, const char *s)
 
 static lath_status put_linear(reading *r, double factor)
 {
-    json_value *scaling = put(r, r->config, "rope_scaling", JSON_OBJECT);
-    put_text(r, scaling, "rope_type", "linear");
-    put_real(r, scaling, "factor", factor);
+    json_value *scaling = arch_field_put(r, r->config, "rope_scaling", JSON_OBJECT);
+    arch_field_text(r, scaling, "rope_type", "linear");
+    arch_field_real(r, scaling, "factor", factor);
     return LATH_OK;
 }
 
@@ -407,10 +411,10 @@ static lath_status read_rope_type(const reading *r, const char **out)
 {
     static const char *const types[] = {"none", "linear", "yarn", "longrope"};
     static const char key[] = "rope.scaling.type";
-    const gguf_value *v = get(r, key);
+    const gguf_value *v = arch_key_get(r, key);
     *out = NULL;
     if (!v) return LATH_OK;
-    if (v->kind != GGUF_STRING) return bad(r, LATH_ERR_FORMAT, key, "want a string");
+    if (v->kind != GGUF_STRING) return arch_key_bad(r, LATH_ERR_FORMAT, key, "want a string");
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
         if (text_is(v, types[i])) *out = types[i];
     if (*out) return LATH_OK;
@@ -422,14 +426,15 @@ static lath_status read_rope_type(const reading *r, const char **out)
 static lath_status read_scaling(reading *r, const char *type, bool has_factors)
 {
     double factor = 0, attention = 1;
-    TRY(get_real(r, "rope.scaling.attn_factor", &attention));
-    if (attention != 1) return bad(r, LATH_ERR_UNSUPPORTED, "rope.scaling.attn_factor", "this value is not supported");
-    TRY(get_real(r, "rope.scale_linear", &factor));
-    TRY(get_real(r, "rope.scaling.factor", &factor));
+    TRY(arch_key_real(r, "rope.scaling.attn_factor", &attention));
+    if (attention != 1)
+        return arch_key_bad(r, LATH_ERR_UNSUPPORTED, "rope.scaling.attn_factor", "this value is not supported");
+    TRY(arch_key_real(r, "rope.scale_linear", &factor));
+    TRY(arch_key_real(r, "rope.scaling.factor", &factor));
     if (factor == 0 || (type && strcmp(type, "none") == 0)) factor = 1;
     const bool yarn = type && strcmp(type, "yarn") == 0;
     if (has_factors && (yarn || factor != 1))
-        return bad(r, LATH_ERR_UNSUPPORTED, "rope.scaling.factor", "beside the tensor \"rope_freqs.weight\"");
+        return arch_key_bad(r, LATH_ERR_UNSUPPORTED, "rope.scaling.factor", "beside the tensor \"rope_freqs.weight\"");
     if (yarn) return put_yarn(r, factor);
     return factor == 1 ? LATH_OK : put_linear(r, factor);
 }
@@ -438,9 +443,10 @@ static lath_status read_rope(reading *r)
 {
     double base = 10000;
     const char *type;
-    const tensor *factors = find(r, "rope_freqs.weight"), *longer = find(r, "rope_factors_long.weight");
-    TRY(get_real(r, "rope.freq_base", &base));
-    put_real(r, r->config, "rope_theta", base);
+    const tensor *factors = arch_key_tensor(r, "rope_freqs.weight"),
+                 *longer = arch_key_tensor(r, "rope_factors_long.weight");
+    TRY(arch_key_real(r, "rope.freq_base", &base));
+    arch_field_real(r, r->config, "rope_theta", base);
     TRY(read_rope_type(r, &type));
     const bool longrope = type && strcmp(type, "longrope") == 0;
     if (longrope && !longer)
@@ -453,9 +459,9 @@ static lath_status read_rope(reading *r)
 /* Biases are not told by keys: they are there or not. */
 static void read_presence(reading *r)
 {
-    put_flag(r, "tie_word_embeddings", !find(r, "output.weight"));
-    if (find(r, "blk.0.attn_q.bias")) put_flag(r, "attention_bias", true);
-    if (find(r, "blk.0.ffn_gate.bias")) put_flag(r, "mlp_bias", true);
+    arch_field_flag(r, "tie_word_embeddings", !arch_key_tensor(r, "output.weight"));
+    if (arch_key_tensor(r, "blk.0.attn_q.bias")) arch_field_flag(r, "attention_bias", true);
+    if (arch_key_tensor(r, "blk.0.ffn_gate.bias")) arch_field_flag(r, "mlp_bias", true);
 }
 
 /* -------------------------------------------------------------------------------------------------------- of architectures */
@@ -463,30 +469,30 @@ static void read_presence(reading *r)
 /* The table of token types says how many there are; where it is missing, BERT's binding says so. */
 static lath_status finish_encoder(reading *r)
 {
-    const tensor *t = find(r, "token_types.weight");
+    const tensor *t = arch_key_tensor(r, "token_types.weight");
     const bool has_positions = strcmp(r->t->name, "bert") == 0;
-    put_int(r, r->config, "type_vocab_size", t && t->rank == 2 ? t->dim[0] : has_positions);
+    arch_field_int(r, r->config, "type_vocab_size", t && t->rank == 2 ? t->dim[0] : has_positions);
     return LATH_OK;
 }
 
 /* The original layout is the one that all files have; Mistral's first models slide in every layer. */
 static lath_status finish_llama(reading *r)
 {
-    const gguf_value *layout = get(r, "tensor_data_layout");
+    const gguf_value *layout = arch_key_get(r, "tensor_data_layout");
     int64_t window = 0;
     if (layout && (layout->kind != GGUF_STRING || !text_is(layout, "Meta AI original pth")))
-        return bad(r, LATH_ERR_UNSUPPORTED, "tensor_data_layout", "this layout is not supported");
-    TRY(get_size(r, "attention.sliding_window", &window));
+        return arch_key_bad(r, LATH_ERR_UNSUPPORTED, "tensor_data_layout", "this layout is not supported");
+    TRY(arch_key_size(r, "attention.sliding_window", &window));
     if (window == 0) return LATH_OK;
-    put_int(r, r->config, "sliding_window", window);
+    arch_field_int(r, r->config, "sliding_window", window);
     r->model_type = "mistral";
     return LATH_OK;
 }
 
 static lath_status finish_qwen3moe(reading *r)
 {
-    put_flag(r, "norm_topk_prob", true); /* files do not say it; all models of this architecture have it */
-    put_int(r, r->config, "decoder_sparse_step", 1);
+    arch_field_flag(r, "norm_topk_prob", true); /* files do not say it; all models of this architecture have it */
+    arch_field_int(r, r->config, "decoder_sparse_step", 1);
     return LATH_OK;
 }
 
@@ -494,17 +500,17 @@ static lath_status finish_qwen3moe(reading *r)
 static lath_status put_layer_types(reading *r, bool slides, int64_t pattern)
 {
     static const char key[] = "attention.sliding_window_pattern";
-    const gguf_value *v = get(r, key);
+    const gguf_value *v = arch_key_get(r, key);
     if (r->n_layers > 1024) return LATH_OK; /* parse() says so */
     const bool listed = v && v->kind == GGUF_ARRAY;
-    if (!listed) TRY(get_size(r, key, &pattern));
+    if (!listed) TRY(arch_key_size(r, key, &pattern));
     if (listed && (v->as.array.kind != GGUF_BOOL || v->as.array.count != (uint64_t)r->n_layers))
-        return bad(r, LATH_ERR_FORMAT, key, "want a bool for each layer");
+        return arch_key_bad(r, LATH_ERR_FORMAT, key, "want a bool for each layer");
     const uint8_t *at = listed ? v->as.array.data : NULL;
-    json_value *list = put(r, r->config, "layer_types", JSON_ARRAY);
+    json_value *list = arch_field_put(r, r->config, "layer_types", JSON_ARRAY);
     for (int64_t i = 0; i < r->n_layers; i++) {
         const bool own = listed ? gguf_next(v, &at).as.u != 0 : pattern > 0 && (i + 1) % pattern != 0;
-        put_text(r, list, NULL, slides && own ? "sliding_attention" : "full_attention");
+        arch_field_text(r, list, NULL, slides && own ? "sliding_attention" : "full_attention");
     }
     return LATH_OK;
 }
@@ -513,14 +519,14 @@ static lath_status put_layer_types(reading *r, bool slides, int64_t pattern)
 static void put_gemma_scale(reading *r, int64_t layers_of_27b)
 {
     const bool large = r->n_layers == layers_of_27b && r->n_heads > 0;
-    put_int(r, r->config, "query_pre_attn_scalar", large ? r->d_model / r->n_heads : r->head_dim);
+    arch_field_int(r, r->config, "query_pre_attn_scalar", large ? r->d_model / r->n_heads : r->head_dim);
 }
 
 static lath_status finish_gemma2(reading *r)
 {
-    if (!get(r, "attention.sliding_window")) put_int(r, r->config, "sliding_window", 4096);
-    if (!get(r, "attn_logit_softcapping")) put_real(r, r->config, "attn_logit_softcapping", 50);
-    if (!get(r, "final_logit_softcapping")) put_real(r, r->config, "final_logit_softcapping", 30);
+    if (!arch_key_get(r, "attention.sliding_window")) arch_field_int(r, r->config, "sliding_window", 4096);
+    if (!arch_key_get(r, "attn_logit_softcapping")) arch_field_real(r, r->config, "attn_logit_softcapping", 50);
+    if (!arch_key_get(r, "final_logit_softcapping")) arch_field_real(r, r->config, "final_logit_softcapping", 30);
     put_gemma_scale(r, 46);
     return put_layer_types(r, true, 2);
 }
@@ -529,10 +535,10 @@ static lath_status finish_gemma3(reading *r)
 {
     int64_t window = 0;
     double local = 10000;
-    TRY(get_size(r, "attention.sliding_window", &window));
-    TRY(get_real(r, "rope.freq_base_swa", &local));
-    if (window) put_int(r, r->config, "sliding_window", window);
-    put_real(r, r->config, "rope_local_base_freq", local);
+    TRY(arch_key_size(r, "attention.sliding_window", &window));
+    TRY(arch_key_real(r, "rope.freq_base_swa", &local));
+    if (window) arch_field_int(r, r->config, "sliding_window", window);
+    arch_field_real(r, r->config, "rope_local_base_freq", local);
     put_gemma_scale(r, 62);
     return put_layer_types(r, window > 0, 6);
 }
@@ -540,17 +546,17 @@ static lath_status finish_gemma3(reading *r)
 static lath_status finish_phi3(reading *r)
 {
     int64_t window = 0;
-    TRY(get_size(r, "attention.sliding_window", &window));
-    if (window) put_int(r, r->config, "sliding_window", window);
+    TRY(arch_key_size(r, "attention.sliding_window", &window));
+    if (window) arch_field_int(r, r->config, "sliding_window", window);
     return LATH_OK;
 }
 
 static lath_status finish_granite(reading *r)
 {
     double scale = 0;
-    TRY(get_real(r, "attention.scale", &scale));
+    TRY(arch_key_real(r, "attention.scale", &scale));
     if (scale == 0 && r->head_dim > 0) scale = 1 / sqrt((double)r->head_dim);
-    put_real(r, r->config, "attention_multiplier", scale);
+    arch_field_real(r, r->config, "attention_multiplier", scale);
     return LATH_OK;
 }
 
@@ -558,8 +564,8 @@ static lath_status finish_granite(reading *r)
 static lath_status finish_smollm3(reading *r)
 {
     if (r->n_layers > 1024) return LATH_OK; /* parse() says so */
-    json_value *list = put(r, r->config, "no_rope_layers", JSON_ARRAY);
-    for (int64_t i = 0; i < r->n_layers; i++) put_int(r, list, NULL, (i + 1) % 4 != 0);
+    json_value *list = arch_field_put(r, r->config, "no_rope_layers", JSON_ARRAY);
+    for (int64_t i = 0; i < r->n_layers; i++) arch_field_int(r, list, NULL, (i + 1) % 4 != 0);
     return LATH_OK;
 }
 
@@ -588,8 +594,8 @@ static lath_status find_table(reading *r)
 static lath_status read_pooling(const reading *r, arch_gguf_pooling *out)
 {
     int64_t n = GGUF_POOL_UNSAID;
-    TRY(get_size(r, "pooling_type", &n));
-    if (n > GGUF_POOL_LAST) return bad(r, LATH_ERR_UNSUPPORTED, "pooling_type", "this value is not supported");
+    TRY(arch_key_size(r, "pooling_type", &n));
+    if (n > GGUF_POOL_LAST) return arch_key_bad(r, LATH_ERR_UNSUPPORTED, "pooling_type", "this value is not supported");
     *out = (arch_gguf_pooling)n;
     return LATH_OK;
 }
@@ -604,17 +610,18 @@ lath_status arch_gguf_read(weights *w, arena *mem, arch_gguf *out, lath_error *e
     *r.config = root;
     TRY(find_table(&r));
     r.model_type = r.t->model_type;
-    put_text(&r, put(&r, r.config, "architectures", JSON_ARRAY), NULL, r.t->class_name);
-    put_text(&r, r.config, "hidden_act", r.t->activation);
+    r.stored = r.t->stored;
+    arch_field_text(&r, arch_field_put(&r, r.config, "architectures", JSON_ARRAY), NULL, r.t->class_name);
+    arch_field_text(&r, r.config, "hidden_act", r.t->activation);
     TRY(read_rows(&r));
     TRY(read_vocab(&r));
     TRY(read_heads(&r));
     TRY(read_rope(&r));
     read_presence(&r);
     if (r.t->finish) TRY(r.t->finish(&r));
-    put_text(&r, r.config, "model_type", r.model_type);
+    arch_field_text(&r, r.config, "model_type", r.model_type);
     if (r.no_memory) return err_nomem(err, sizeof(json_value));
-    *out = (arch_gguf){.config = r.config, .model_type = r.model_type, .stored = r.t->stored, .table = r.t};
+    *out = (arch_gguf){.config = r.config, .model_type = r.model_type, .stored = r.stored, .table = r.t};
     return read_pooling(&r, &out->pooling);
 }
 

@@ -62,7 +62,7 @@ static int64_t size_of(const putting *p, const char *field)
     } rows[] = {
         {"hidden_size", d->d_model},
         {"num_hidden_layers", d->n_layers},
-        {"intermediate_size", d->d_ff},
+        {"intermediate_size", json_present(json_get(p->config, "intermediate_size")) ? d->d_ff : -1},
         {"num_attention_heads", d->n_heads},
         {"num_key_value_heads", d->n_kv_heads},
         {"head_dim", d->head_dim},
@@ -70,6 +70,11 @@ static int64_t size_of(const putting *p, const char *field)
         {"num_experts_per_tok", p->w->moe.top},
         {"moe_intermediate_size", d->d_expert},
         {"sliding_window", p->w->uses[PRENORM_SLIDING] ? p->w->reach + 1 : -1},
+        {"shared_expert_intermediate_size", d->d_shared},
+        {"linear_conv_kernel_dim", d->conv_width},
+        {"linear_key_head_dim", d->d_k},
+        {"linear_num_key_heads", d->n_k_heads},
+        {"linear_num_value_heads", d->n_v_heads},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (strcmp(rows[i].field, field) == 0) return rows[i].value;
@@ -123,13 +128,51 @@ static lath_status put_row(const putting *p, const arch_gguf_row *r)
     if (!r->field) return LATH_OK;
     const int64_t n = size_of(p, r->field);
     const bool window = strcmp(r->field, "sliding_window") == 0;
-    if (strcmp(r->field, "layer_types") == 0) return put_pattern(p, r->key, strcmp(p->t->name, "gemma2") == 0 ? 2 : 6);
+    if (strcmp(r->field, "layer_types") == 0 && !p->w->recurs)
+        return put_pattern(p, r->key, strcmp(p->t->name, "gemma2") == 0 ? 2 : 6);
     if ((r->kind == KEY_SIZE || r->kind == KEY_EACH || window) && n >= 0) put_size(p, r->key, n);
     if (r->kind == KEY_REAL && real_of(p, r->field, &x)) put_real(p, r->key, x);
     if (r->kind == KEY_FLAG && p->w->bidirectional) gguf_put_bool(p->out, full(p, r->key, name), false);
     if (strcmp(r->field, "rope_local_base_freq") == 0) put_real(p, r->key, p->w->ropes[PRENORM_SLIDING].theta);
     if (strcmp(r->field, "attention_multiplier") == 0) put_real(p, r->key, p->w->attn_scale);
     return LATH_OK;
+}
+
+/* How a picture's axes share the rotary pairs; the published models' where config.json does not say it. Readers of these files want it. */
+static lath_status put_sections(const putting *p)
+{
+    int32_t sections[4] = {11, 11, 10, 0};
+    size_t n = 0;
+    char name[KEY_MAX_LEN];
+    const json_value *rope = json_get(p->config, "rope_parameters");
+    const json_value *list = json_get(rope ? rope : json_get(p->config, "rope_scaling"), "mrope_section");
+    const bool listed = json_present(list) && list->kind == JSON_ARRAY;
+    for (size_t i = 0; listed && i < 4; i++) sections[i] = 0;
+    for (const json_value *v = listed ? list->u.items.first : NULL; v; v = v->next, n++) {
+        if (n == 4 || v->kind != JSON_INT || v->u.integer < 0 || v->u.integer > INT32_MAX)
+            return err_set(p->err, LATH_ERR_FORMAT, "%s: line %u: \"mrope_section\": want whole numbers, four at most",
+                           p->name, list->line);
+        sections[n] = (int32_t)v->u.integer;
+    }
+    gguf_put_array(p->out, full(p, "rope.dimension_sections", name), GGUF_I32, sections, 4);
+    return LATH_OK;
+}
+
+/* What Qwen3.5 and Qwen3-Next have that is not one key for one field. */
+static lath_status put_hybrid(const putting *p)
+{
+    const arch_dims *d = &p->m->dims;
+    char name[KEY_MAX_LEN];
+    int64_t interval = 4; /* as the reference's default */
+    bool *recurs = arena_array(p->mem, (size_t)d->n_layers, sizeof(*recurs));
+    if (!recurs) return err_nomem(p->err, (size_t)d->n_layers);
+    for (int32_t i = 0; i < d->n_layers; i++) recurs[i] = p->w->kinds[i] == PRENORM_RECURS;
+    put_size(p, "block_count", d->n_layers);
+    put_size(p, "ssm.inner_size", d->n_v_heads * d->d_v);
+    gguf_put_array(p->out, full(p, "attention.recurrent_layers", name), GGUF_BOOL, recurs, (size_t)d->n_layers);
+    TRY(json_get_int(p->config, "full_attention_interval", p->name, 1, UINT32_MAX, &interval, p->err));
+    put_size(p, "full_attention_interval", interval);
+    return p->t->stored & ARCH_STORED_TILED_HEADS ? put_sections(p) : LATH_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------------------ rotation */
@@ -209,7 +252,15 @@ static lath_status put_rope(const putting *p)
 static lath_status find_table(putting *p)
 {
     const char *type = p->m->desc->name;
-    if (strcmp(type, "mistral") == 0) type = "llama"; /* a window tells them apart */
+    static const struct {
+        const char *type, *as;
+    } others[] = {
+        {"mistral", "llama"}, /* a window tells them apart */
+        {"qwen3_5", "qwen3_5_text"},
+        {"qwen3_5_moe", "qwen3_5_moe_text"},
+    };
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (strcmp(type, others[i].type) == 0) type = others[i].as;
     for (size_t i = 0; i < arch_gguf_n_tables; i++)
         if (strcmp(arch_gguf_tables[i].model_type, type) == 0) p->t = &arch_gguf_tables[i];
     if (p->t && p->m->desc->forward == prenorm_forward) return LATH_OK;
@@ -231,6 +282,8 @@ lath_status arch_gguf_put(const arch_model *m, const json_value *config, const c
     putting p = {
         .m = m, .w = m->weights, .config = config, .name = name, .mem = mem, .out = w, .result = out, .err = err};
     TRY(find_table(&p));
+    /* Of a model that sees images, too, the text part. */
+    if (json_present(json_get(config, "text_config"))) p.config = json_get(config, "text_config");
     *out = (arch_gguf_out){.architecture = p.t->name, .stored = p.t->stored};
     gguf_put_text(w, "general.architecture", p.t->name, strlen(p.t->name));
     for (size_t i = 0; i < arch_gguf_n_common; i++)
@@ -239,6 +292,7 @@ lath_status arch_gguf_put(const arch_model *m, const json_value *config, const c
     put_size(&p, "attention.key_length", m->dims.head_dim);
     put_size(&p, "attention.value_length", m->dims.head_dim);
     put_size(&p, "vocab_size", m->dims.vocab_size);
+    if (p.w->recurs) TRY(put_hybrid(&p));
     return put_rope(&p);
 }
 
@@ -273,7 +327,17 @@ static bool same_experts(const arch_model *a, const arch_model *b)
     for (int32_t i = 0; i < a->dims.n_layers; i++)
         if ((x->sparse && x->sparse[i]) != (y->sparse && y->sparse[i])) return false;
     return a->dims.n_experts == b->dims.n_experts && a->dims.d_expert == b->dims.d_expert &&
+           a->dims.d_shared == b->dims.d_shared &&
            (!x->sparse || (x->moe.top == y->moe.top && x->moe.normalize == y->moe.normalize));
+}
+
+/* Delta nets: sizes of theirs, and the gate that attention has beside them. */
+static bool same_delta(const arch_model *a, const arch_model *b)
+{
+    const arch_dims *x = &a->dims, *y = &b->dims;
+    const prenorm_model *v = a->weights, *w = b->weights;
+    return v->recurs == w->recurs && v->gated == w->gated && x->n_k_heads == y->n_k_heads &&
+           x->n_v_heads == y->n_v_heads && x->d_k == y->d_k && x->d_v == y->d_v && x->conv_width == y->conv_width;
 }
 
 static bool same_turns(const prenorm_model *a, const prenorm_model *b, size_t layers)
@@ -306,7 +370,8 @@ lath_status arch_gguf_compare(const arch_model *m, const arch_model *written, co
         {near((double)x->attn_softcap, (double)y->attn_softcap), "the cap of scores"},
         {x->fn == y->fn, "the activation"},
         {x->bidirectional == y->bidirectional, "attention that looks ahead"},
-        {!sizes || memcmp(x->kinds, y->kinds, layers) == 0, "which layers slide"},
+        {!sizes || memcmp(x->kinds, y->kinds, layers) == 0, x->recurs ? "which layers recur" : "which layers slide"},
+        {same_delta(m, written), "delta nets"},
         {!x->uses[PRENORM_SLIDING] || x->reach == y->reach, "the sliding window"},
         {!sizes || same_turns(x, y, layers), "which layers turn"},
         {!sizes || same_experts(m, written), "which layers have experts and how these are chosen"},

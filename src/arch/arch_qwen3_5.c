@@ -16,8 +16,16 @@
 #define F "layers.{}.mlp."
 #define B "blk.{}."
 
-/* Bits of a layer, beside those of arch_decoder.h: it sees all; it is a delta net, whose products are one by one, or mixed by heads. */
-enum { HAS_ATTENTION = 1 << 16, HAS_DELTA = 1 << 17, HAS_PLAIN = 1 << 18, HAS_MIXED = 1 << 19, HAS_SHARED = 1 << 20 };
+/* Bits of a layer, beside those of arch_decoder.h: it sees all; it is a delta net, whose products (gates) are one by one, or mixed by heads. */
+enum {
+    HAS_ATTENTION = 1 << 16,
+    HAS_DELTA = 1 << 17,
+    HAS_PLAIN = 1 << 18,
+    HAS_MIXED = 1 << 19,
+    HAS_PLAIN_GATES = 1 << 20,
+    HAS_MIXED_GATES = 1 << 21,
+    HAS_SHARED = 1 << 22
+};
 
 static const arch_weight_row rows[] = {
     ARCH_MAT(MODEL(embed), "embed_tokens.weight", ARCH_VOCAB, ARCH_D_MODEL, .gguf = "token_embd.weight"),
@@ -52,13 +60,13 @@ static const arch_weight_row rows[] = {
              .gguf = B "attn_qkv.weight"),
     ARCH_MAT(LAYER(delta.z.w), L "in_proj_z.weight", ARCH_D_VALUES, ARCH_D_MODEL, .when = HAS_DELTA | HAS_PLAIN,
              .gguf = B "attn_gate.weight"),
-    ARCH_MAT(LAYER(delta.b.w), L "in_proj_b.weight", ARCH_V_HEADS, ARCH_D_MODEL, .when = HAS_DELTA | HAS_PLAIN,
+    ARCH_MAT(LAYER(delta.b.w), L "in_proj_b.weight", ARCH_V_HEADS, ARCH_D_MODEL, .when = HAS_DELTA | HAS_PLAIN_GATES,
              .gguf = B "ssm_beta.weight"),
-    ARCH_MAT(LAYER(delta.a.w), L "in_proj_a.weight", ARCH_V_HEADS, ARCH_D_MODEL, .when = HAS_DELTA | HAS_PLAIN,
+    ARCH_MAT(LAYER(delta.a.w), L "in_proj_a.weight", ARCH_V_HEADS, ARCH_D_MODEL, .when = HAS_DELTA | HAS_PLAIN_GATES,
              .gguf = B "ssm_alpha.weight"),
     ARCH_MAT(LAYER(delta.qkvz.w), L "in_proj_qkvz.weight", ARCH_D_MIXED, ARCH_D_MODEL, .when = HAS_DELTA | HAS_MIXED,
              .gguf = B "ssm_in.weight"),
-    ARCH_MAT(LAYER(delta.ba.w), L "in_proj_ba.weight", ARCH_V_GATES, ARCH_D_MODEL, .when = HAS_DELTA | HAS_MIXED,
+    ARCH_MAT(LAYER(delta.ba.w), L "in_proj_ba.weight", ARCH_V_GATES, ARCH_D_MODEL, .when = HAS_DELTA | HAS_MIXED_GATES,
              .gguf = B "ssm_ba.weight"),
     ARCH_VEC(LAYER(delta.conv), L "conv1d.weight", ARCH_D_CHANNELS, .taps = true, .when = HAS_DELTA,
              .gguf = B "ssm_conv1d.weight"),
@@ -160,7 +168,7 @@ static lath_status parse_experts(arch_model *m, const json_value *c, const char 
 static lath_status parse_qwen3_5(arch_model *m, const json_value *c, const char *name, lath_error *err)
 {
     TRY(parse_hybrid(m, c, name, &arch_usual_keys, err));
-    m->has |= HAS_PLAIN;
+    m->has |= HAS_PLAIN | HAS_PLAIN_GATES;
     return LATH_OK;
 }
 
@@ -169,14 +177,14 @@ static lath_status parse_qwen3_5_moe(arch_model *m, const json_value *c, const c
     arch_size_keys keys = arch_usual_keys;
     if (!json_present(json_get(c, keys.d_ff))) keys.d_ff = "moe_intermediate_size"; /* no layer is dense */
     TRY(parse_hybrid(m, c, name, &keys, err));
-    m->has |= HAS_PLAIN;
+    m->has |= HAS_PLAIN | HAS_PLAIN_GATES;
     return parse_experts(m, c, name, err);
 }
 
 static lath_status parse_qwen3_next(arch_model *m, const json_value *c, const char *name, lath_error *err)
 {
     TRY(parse_hybrid(m, c, name, &arch_usual_keys, err));
-    m->has |= HAS_MIXED;
+    m->has |= HAS_MIXED_GATES | (m->stored & ARCH_STORED_SPLIT_Z ? HAS_PLAIN : HAS_MIXED);
     return parse_experts(m, c, name, err);
 }
 
@@ -209,7 +217,7 @@ static lath_status parse_qwen3_5_moe_outer(arch_model *m, const json_value *c, c
         .n_rows = sizeof(rows) / sizeof(rows[0]), .model_size = sizeof(prenorm_model),                        \
         .layer_size = sizeof(prenorm_layer), .finish = prenorm_finish, .state_floats = prenorm_state_floats,  \
         .forward = prenorm_forward, .window = prenorm_window, .layer_has = layer_has, .stale = prenorm_stale, \
-        .recurrent = prenorm_recurrent                                                                        \
+        .recurrent = prenorm_recurrent, .unused = decoder_unused                                              \
     }
 extern const arch_desc arch_qwen3_next, arch_qwen3_5, arch_qwen3_5_text, arch_qwen3_5_moe, arch_qwen3_5_moe_text;
 const arch_desc arch_qwen3_next = DESC("qwen3_next", parse_qwen3_next);

@@ -28,6 +28,7 @@ static void conv_task(void *ctx, int64_t p, int32_t worker)
     const conv_job *j = ctx;
     const op_conv *a = j->a;
     const int64_t n = smaller(a->x.n_tok - p * LANES, LANES);
+    static const float nothing[KERN_CONV_WIDTH - 1] = {0};
     int32_t have[LANES] = {0};
     for (int32_t i = 0; i < a->seq.n_seq; i++) {
         const int64_t begin = a->seq.start[i], end = smaller(a->seq.start[i + 1], p * LANES + n);
@@ -46,19 +47,26 @@ static void conv_task(void *ctx, int64_t p, int32_t worker)
         k.before = k.x - a->x.stride + LANES - (a->width - 1);
         k.before_feature = LANES;
         k.before_tap = 1;
-    } else {
-        k.before = a->kept; /* where there is none, no tap counts that would read it */
+    } else if (a->kept) {
+        k.before = a->kept;
         k.before_feature = 1;
         k.before_tap = a->x.d;
+    } else {
+        k.before = nothing; /* may be read, though no tap of it counts */
+        k.before_tap = 1;
     }
     j->s->kern->conv(&k);
 }
+
+/* 0 is what was before a sequence; what is kept may be of another. */
+static void forget(const op_conv *a) { memset(a->kept, 0, (size_t)((a->width - 1) * a->x.d) * sizeof(float)); }
 
 /* The newest width - 1 of what was kept and x. */
 static void keep_newest(const op_conv *a)
 {
     const int64_t d = a->x.d, n = a->x.n_tok, most = a->width - 1;
     const int64_t old = n < most ? most - n : 0;
+    if (a->seq.past == 0) forget(a);
     memmove(a->kept, a->kept + (most - old) * d, (size_t)(old * d) * sizeof(float));
     for (int64_t i = old; i < most; i++) {
         const int64_t t = n - most + i;
@@ -80,7 +88,7 @@ lath_status cpu_conv_panels(stream *s, const op_conv *a)
 lath_status cpu_conv_rows(stream *s, const op_conv *a)
 {
     assert(a->kept && a->seq.n_seq == 1);
-    if (a->seq.past == 0) memset(a->kept, 0, (size_t)((a->width - 1) * a->x.d) * sizeof(float));
+    if (a->seq.past == 0) forget(a);
     for (int64_t t = 0; t < a->x.n_tok; t++) {
         const kern_conv_row_args k = {.d = a->x.d,
                                       .width = a->width,

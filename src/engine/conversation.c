@@ -42,6 +42,32 @@ lath_status json_append(json_value *container, const char *key, json_value *memb
     return LATH_OK;
 }
 
+static json_value *copy_of(arena *a, const json_value *v, lath_error *err)
+{
+    json_value *c = json_new(a, v->kind, err);
+    if (c) *c = *v;
+    return c;
+}
+
+lath_status conversation_name_reasoning(arena *a, json_value *message, lath_error *err)
+{
+    static const char *const names[] = {"reasoning_content", "thinking", "reasoning"};
+    const json_value *thought = NULL;
+    for (size_t i = 0; i < 3 && !thought; i++) thought = json_get(message, names[i]);
+    for (size_t i = 0; i < 2 && thought; i++) {
+        if (!json_get(message, names[i])) TRY(json_append(message, names[i], copy_of(a, thought, err)));
+    }
+    return LATH_OK;
+}
+
+lath_status conversation_add_reasoning(arena *a, json_value *messages, lath_text reasoning, lath_error *err)
+{
+    json_value *m = messages->u.items.first;
+    while (m->next) m = m->next;
+    TRY(json_append(m, "reasoning_content", json_new_text(a, reasoning.data, reasoning.len, err)));
+    return conversation_name_reasoning(a, m, err);
+}
+
 lath_status conversation_add(arena *a, json_value *messages, const char *role, const char *text, size_t n,
                              lath_error *err)
 {
@@ -79,8 +105,8 @@ lath_status conversation_render(const lath_chat *c, const conversation *v, rende
     const bool has_tools = json_present(v->tools);
     const size_t n_more = v->more ? v->more->u.items.count : 0;
     chat_input in = {.has_date = v->has_date, .date = v->date};
-    chat_var *vars = arena_array(&r->mem, c->n_specials + 4 + n_more, sizeof(*vars));
-    if (!vars) return err_nomem(err, (c->n_specials + 4 + n_more) * sizeof(*vars));
+    chat_var *vars = arena_array(&r->mem, c->n_specials + 5 + n_more, sizeof(*vars));
+    if (!vars) return err_nomem(err, (c->n_specials + 5 + n_more) * sizeof(*vars));
     memcpy(vars, c->specials, c->n_specials * sizeof(*vars));
     in.vars = vars;
     in.n_vars = c->n_specials;
@@ -90,6 +116,8 @@ lath_status conversation_render(const lath_chat *c, const conversation *v, rende
     vars[in.n_vars++] = (chat_var){"add_generation_prompt", &prompt, CHAT_TRUSTED};
     for (const json_value *m = n_more ? v->more->u.items.first : NULL; m; m = m->next)
         vars[in.n_vars++] = (chat_var){m->key, m, CHAT_CONTENT};
+    if (v->by && v->think != LATH_THINK_AUTO)
+        vars[in.n_vars++] = (chat_var){v->by->name, v->think == LATH_THINK_ON ? &v->by->on : &v->by->off, CHAT_TRUSTED};
     return chat_render(has_tools && c->tools ? c->tools : c->plain, &in, &r->out, err);
 }
 

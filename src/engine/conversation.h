@@ -22,7 +22,15 @@ struct lath_chat {
     chat_var specials[CHAT_SPECIALS]; /* bos_token and so on, those that there are */
     size_t n_specials;
     int32_t end_id;
+    lath_reasoning reasoning;         /* begin.len 0: none */
+    const struct think_switch *think; /* NULL: none */
 };
+
+/* A variable that templates read to know whether to think, and its two values. */
+typedef struct think_switch {
+    const char *name;
+    json_value on, off;
+} think_switch;
 
 /* A conversation as text and ids; a zeroed one is made ready by the first rendering. */
 typedef struct rendering {
@@ -40,6 +48,8 @@ typedef struct conversation {
     bool prompt;                                           /* add_generation_prompt */
     bool has_date;
     int64_t date;
+    lath_think think;
+    const think_switch *by; /* that says it; NULL: nothing does */
 } conversation;
 lath_status conversation_render(const lath_chat *c, const conversation *v, rendering *r, lath_error *err);
 /* Ids of r->out. */
@@ -53,5 +63,14 @@ lath_status json_append(json_value *container, const char *key, json_value *memb
 /* Appends {"role": role, "content": text} to messages. */
 lath_status conversation_add(arena *a, json_value *messages, const char *role, const char *text, size_t n,
                              lath_error *err);
+/* To the last message: what the model thought before it. */
+lath_status conversation_add_reasoning(arena *a, json_value *messages, lath_text reasoning, lath_error *err);
+/* What a model thought, under each of the names that templates read it by. */
+lath_status conversation_name_reasoning(arena *a, json_value *message, lath_error *err);
+
+/* conversation_think.c: finds c->reasoning and c->think. */
+lath_status conversation_find_reasoning(lath_chat *c, lath_error *err);
+/* Whether the text, rendered of a conversation whose last message goes on (or not), ends inside a block. */
+bool conversation_is_open(const lath_chat *c, const chat_output *o, bool goes_on);
 
 #endif

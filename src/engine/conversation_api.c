@@ -30,28 +30,25 @@ static lath_status from_pairs(rendering *r, const lath_chat_input *in, json_valu
     if (!*out) return LATH_ERR_NOMEM;
     for (size_t i = 0; i < in->n_messages; i++) {
         const lath_message *m = &in->messages[i];
-        const char *text = m->content.data ? m->content.data : "";
-        if (!m->role || (m->content.len && !m->content.data))
+        if (!m->role || (m->content.len && !m->content.data) || (m->reasoning.len && !m->reasoning.data))
             return err_item(err, LATH_ERR_USAGE, (int64_t)i, "message %zu: an argument is missing", i);
-        const size_t bad = utf8_first_invalid(text, m->content.len);
-        if (bad != m->content.len || utf8_first_invalid(m->role, strlen(m->role)) != strlen(m->role))
-            return err_item(err, LATH_ERR_INPUT, (int64_t)i, "message %zu: not valid UTF-8 at byte %zu", i, bad + 1);
-        TRY(conversation_add(&r->mem, *out, m->role, text, m->content.len, err));
+        const lath_text content = m->content.data ? m->content : (lath_text){"", 0};
+        const lath_text parts[] = {{m->role, strlen(m->role)}, content, m->reasoning};
+        for (size_t k = 0; k < 3; k++) {
+            const size_t bad = parts[k].len ? utf8_first_invalid(parts[k].data, parts[k].len) : 0;
+            if (bad != parts[k].len)
+                return err_item(err, LATH_ERR_INPUT, (int64_t)i, "message %zu: not valid UTF-8 at byte %zu", i,
+                                bad + 1);
+        }
+        TRY(conversation_add(&r->mem, *out, m->role, content.data, content.len, err));
+        if (m->reasoning.len) TRY(conversation_add_reasoning(&r->mem, *out, m->reasoning, err));
     }
     return LATH_OK;
-}
-
-static json_value *copy_of(arena *a, const json_value *v, lath_error *err)
-{
-    json_value *c = json_new(a, v->kind, err);
-    if (c) *c = *v;
-    return c;
 }
 
 /* Members that are null are left out, and what a model thought is there under each of the names that templates read it by. */
 static lath_status tidy(rendering *r, json_value *message, size_t index, lath_error *err)
 {
-    static const char *const names[] = {"reasoning_content", "thinking", "reasoning"};
     if (message->kind != JSON_OBJECT)
         return err_item(err, LATH_ERR_INPUT, (int64_t)index, "message %zu: want a JSON object", index);
     for (json_value **at = &message->u.items.first; *at;) {
@@ -62,12 +59,7 @@ static lath_status tidy(rendering *r, json_value *message, size_t index, lath_er
             at = &(*at)->next;
         }
     }
-    const json_value *thought = NULL;
-    for (size_t i = 0; i < 3 && !thought; i++) thought = json_get(message, names[i]);
-    for (size_t i = 0; i < 2 && thought; i++) {
-        if (!json_get(message, names[i])) TRY(json_append(message, names[i], copy_of(&r->mem, thought, err)));
-    }
-    return LATH_OK;
+    return conversation_name_reasoning(&r->mem, message, err);
 }
 
 /* Puts the mark behind the content of the last message, or the last of its parts of text. */
@@ -133,8 +125,11 @@ static lath_status prepare(rendering *r, const lath_chat_input *in, conversation
     for (json_value *m = messages->u.items.first; m; m = m->next) TRY(tidy(r, m, i++, err));
     if (more) TRY(check_more(more, err));
     if (in->continue_last) TRY(mark_last(r, messages, err));
-    *v = (conversation){messages,          tools,   documents, more, !in->no_generation_prompt && !in->continue_last,
-                        in->has_date != 0, in->date};
+    *v = (conversation){.messages = messages, .tools = tools, .documents = documents, .more = more};
+    v->prompt = !in->no_generation_prompt && !in->continue_last;
+    v->has_date = in->has_date != 0;
+    v->date = in->date;
+    v->think = in->think;
     return LATH_OK;
 }
 
@@ -143,6 +138,9 @@ static lath_status render(const lath_chat *c, const lath_chat_input *in, renderi
     conversation v;
     arena_reset(&r->mem);
     TRY(prepare(r, in, &v, err));
+    v.by = c->think;
+    if (in->think == LATH_THINK_ON && !c->think && !c->reasoning.begin.len)
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: the chat template has no switch for thinking", c->path);
     TRY(conversation_render(c, &v, r, err));
     if (in->continue_last) TRY(cut_at_mark(&r->out, err));
     return conversation_encode(c, r, err);
@@ -154,6 +152,8 @@ lath_status lath_chat_render(const lath_chat *chat, const lath_chat_input *in, l
     if (!chat || !in || !out) return err_set(err, LATH_ERR_USAGE, "lath_chat_render: an argument is missing");
     if (in->struct_size != sizeof(*in) || (in->n_messages && !in->messages))
         return err_set(err, LATH_ERR_USAGE, "lath_chat_render: bad input");
+    if (in->think < LATH_THINK_AUTO || in->think > LATH_THINK_OFF)
+        return err_set(err, LATH_ERR_USAGE, "lath_chat_render: think: %d, want 0, 1 or 2", (int)in->think);
     if (out->memory && out->tokenizer != chat->tokenizer)
         return err_set(err, LATH_ERR_USAGE, "lath_chat_render: the prompt is another tokenizer's");
     rendering *r = out->memory;
@@ -169,6 +169,7 @@ lath_status lath_chat_render(const lath_chat *chat, const lath_chat_input *in, l
     out->len = r->out.text.len;
     out->ids = r->tokens.ids;
     out->n = r->tokens.n;
+    out->reasoning_open = conversation_is_open(chat, &r->out, in->continue_last != 0);
     return buf_status(&r->out.text, err);
 }
 

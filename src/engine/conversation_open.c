@@ -153,7 +153,8 @@ static lath_status init(lath_chat *c, const char *dir, const gguf *g, const lath
     c->text = text;
     TRY(compile(c, text, &c->plain, err));
     if (tools && strcmp(tools, text) != 0) TRY(compile(c, tools, &c->tools, err));
-    return find_end(c, err);
+    TRY(find_end(c, err));
+    return conversation_find_reasoning(c, err);
 }
 
 static lath_status create(const lath_runtime *rt, const char *path, const lath_tokenizer *tokenizer,

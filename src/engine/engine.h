@@ -155,6 +155,9 @@ const char *model_chat_template(const lath_model *m);
 /* The tokens that end a text or a turn by the model's files (of a directory those of generation_config.json, config.json and tokenizer_config.json),
  * each once; borrowed. */
 const int32_t *model_end_ids(const lath_model *m, int32_t *n);
+/* The last place in ids [end], begin < place < end, that a message begins at: behind a token that ends one, and behind the token or two (a line's end) that
+ * stand between it and the next special one. -1: there is none. */
+int32_t model_last_turn(const lath_model *m, const int32_t *ids, int32_t begin, int32_t end);
 
 /* Hash over configuration, tokenizer and samples of the weights; lath_model_get_identity reads all of them. */
 lath_status model_fingerprint(const lath_model *m, uint64_t out[2], lath_error *err);

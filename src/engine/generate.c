@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * generate.c: tokens one after the other: logits, sampler, decoder, stop strings. What the text is made of is decided here and nowhere else: an end token is
- * no part of it; the token that completes a stop string is told, the string and what follows are not given out.
+ * no part of it; the token that completes a stop string is told, the string and what follows are not given out. Stop strings and grammars are about the
+ * answer: what a model thinks before it goes past them (reasoning.h).
  */
 #include <string.h>
 
 #include "base/clock.h"
+#include "engine/grammar_api.h"
+#include "engine/reasoning.h"
 #include "engine/sampler.h"
 #include "engine/session.h"
 #include "engine/stop.h"
@@ -19,7 +22,12 @@ typedef struct generation {
     stop stop;
     lath_decoder *decoder;
     lath_matcher *matcher; /* NULL: no grammar */
-    buf text;              /* of one step */
+    reasoning think;
+    uint32_t *not_end; /* with both: [n_words] bits of all tokens but those that end a text */
+    uint32_t *mask;    /* [n_words] the grammar's and the token that begins a block */
+    size_t n_words;
+    bool is_forced;            /* the token of this step */
+    buf text, thought, answer; /* of one step; answer: before stop strings */
     lath_token_logprob *top;
     lath_generate_result r;
 } generation;
@@ -32,6 +40,8 @@ static lath_status check_options(const lath_generate_options *o, int32_t n_vocab
         return err_set(err, LATH_ERR_USAGE, "logprobs: %d, want 0 to %d", o->n_logprobs, n_vocab);
     if ((o->n_stop && !o->stop) || (o->n_end_ids && !o->end_ids))
         return err_set(err, LATH_ERR_USAGE, "lath_generate: a list is missing");
+    if (o->reasoning_budget < -1)
+        return err_set(err, LATH_ERR_USAGE, "reasoning budget: %d, want 0 or more, or -1", o->reasoning_budget);
     return LATH_OK;
 }
 
@@ -52,6 +62,35 @@ static lath_status open_stop(generation *g, lath_error *err)
     return st;
 }
 
+/* A tokenizer may know tokens that the model has no rows for. */
+static bool has_rows(const generation *g, reasoning_ids x)
+{
+    for (size_t i = 0; i < x.n; i++) {
+        if (x.ids[i] >= g->s->model->arch.dims.vocab_size) return false;
+    }
+    return true;
+}
+
+static lath_status open_reasoning(generation *g, lath_error *err)
+{
+    const lath_model *m = g->s->model;
+    const lath_allocator *alloc = &m->rt->alloc;
+    if (!g->o->reasoning || (!g->o->reasoning->begin.len && !g->o->reasoning->end.len)) return LATH_OK;
+    TRY(reasoning_init(&g->think, alloc, m->tokenizer.tok, g->o->reasoning, g->o->reasoning_open != 0,
+                       g->o->reasoning_budget, err));
+    if ((g->matcher || g->o->reasoning_budget >= 0) && !(has_rows(g, g->think.begin) && has_rows(g, g->think.close)))
+        return err_set(err, LATH_ERR_UNSUPPORTED, "reasoning: the model has no rows for the tokens of its markers");
+    reasoning_steer(&g->think, false, false);
+    if (!g->matcher) return LATH_OK;
+    g->n_words = ((size_t)m->arch.dims.vocab_size + 31) / 32;
+    g->not_end = alloc_array(alloc, g->n_words, sizeof(*g->not_end));
+    g->mask = alloc_array(alloc, g->n_words, sizeof(*g->mask));
+    if (!g->not_end || !g->mask) return err_nomem(err, g->n_words * sizeof(*g->mask));
+    memset(g->not_end, 0xFF, g->n_words * sizeof(*g->not_end));
+    for (size_t i = 0; i < g->stop.n_ids; i++) g->not_end[g->stop.ids[i] / 32] &= ~(1u << (g->stop.ids[i] % 32));
+    return LATH_OK;
+}
+
 static lath_status open_parts(generation *g, lath_error *err)
 {
     const lath_model *m = g->s->model;
@@ -62,6 +101,7 @@ static lath_status open_parts(generation *g, lath_error *err)
     TRY(lath_decoder_create(&m->tokenizer, 1, &g->decoder, err));
     if (g->o->grammar)
         TRY(lath_matcher_create(g->o->grammar, &m->tokenizer, g->stop.ids, g->stop.n_ids, n_vocab, &g->matcher, err));
+    TRY(open_reasoning(g, err));
     if (g->o->n_logprobs == 0) return LATH_OK;
     const size_t bytes = (size_t)g->o->n_logprobs * sizeof(*g->top);
     g->top = alloc_bytes(&m->rt->alloc, bytes, _Alignof(lath_token_logprob));
@@ -76,15 +116,25 @@ static void close_parts(generation *g)
     lath_matcher_destroy(g->matcher);
     sampler_deinit(&g->sampler);
     stop_deinit(&g->stop);
+    reasoning_deinit(&g->think);
+    alloc_release(alloc, g->not_end, g->n_words * sizeof(*g->not_end));
+    alloc_release(alloc, g->mask, g->n_words * sizeof(*g->mask));
     buf_deinit(&g->text);
+    buf_deinit(&g->thought);
+    buf_deinit(&g->answer);
 }
 
 static lath_status tell(generation *g, lath_generated *step, lath_error *err)
 {
+    TRY(buf_status(&g->think.held, err));
+    TRY(buf_status(&g->answer, err));
+    TRY(buf_status(&g->thought, err));
+    step->reasoning = buf_cstr(&g->thought);
+    step->reasoning_len = g->thought.len;
     TRY(buf_status(&g->text, err));
     step->text = buf_cstr(&g->text);
     step->len = g->text.len;
-    if (g->fn && (step->id >= 0 || step->len > 0) && g->fn(g->ctx, step))
+    if (g->fn && (step->id >= 0 || step->len > 0 || step->reasoning_len > 0) && g->fn(g->ctx, step))
         return err_set(err, LATH_ERR_INTERRUPTED, "interrupted after %zu tokens", g->r.n_tokens);
     return LATH_OK;
 }
@@ -95,27 +145,51 @@ static bool has_text(const generation *g, int32_t id)
     return lath_tokenizer_token(&g->s->model->tokenizer, id) != NULL;
 }
 
+static void clear_text(generation *g)
+{
+    buf_clear(&g->text);
+    buf_clear(&g->thought);
+    buf_clear(&g->answer);
+}
+
+static lath_status flush_decoder(generation *g, lath_error *err)
+{
+    const char *piece;
+    size_t len;
+    TRY(lath_decoder_finish(g->decoder, &piece, &len, err));
+    reasoning_push(&g->think, piece, len, &g->thought, &g->answer);
+    return LATH_OK;
+}
+
 /* The text of one more token, as far as it can be given out. */
 static lath_status add_text(generation *g, int32_t id, lath_error *err)
 {
     const char *piece;
     size_t len;
-    buf_clear(&g->text);
-    if (!has_text(g, id)) return LATH_OK;
-    TRY(lath_decoder_push(g->decoder, &id, 1, &piece, &len, err));
-    stop_push(&g->stop, piece, len, &g->text);
+    const bool was_inside = g->think.state == REASONING_INSIDE;
+    clear_text(g);
+    if (reasoning_is_marker(&g->think, id)) {
+        TRY(flush_decoder(g, err));
+        piece = tok_token(g->s->model->tokenizer.tok, id, &len);
+        /* Half a character that came out of the decoder may have begun the answer. */
+        if (reasoning_is_marker(&g->think, id)) reasoning_push(&g->think, piece, len, &g->thought, &g->answer);
+    } else if (has_text(g, id)) {
+        TRY(lath_decoder_push(g->decoder, &id, 1, &piece, &len, err));
+        reasoning_push(&g->think, piece, len, &g->thought, &g->answer);
+    }
+    stop_push(&g->stop, g->answer.data, g->answer.len, &g->text);
+    reasoning_steer(&g->think, was_inside, g->matcher != NULL);
     return LATH_OK;
 }
 
 static lath_status end_text(generation *g, lath_error *err)
 {
     lath_generated step = {.id = -1};
-    const char *piece;
-    size_t len;
-    buf_clear(&g->text);
+    clear_text(g);
     if (g->stop.stopped >= 0) return LATH_OK;
-    TRY(lath_decoder_finish(g->decoder, &piece, &len, err));
-    stop_push(&g->stop, piece, len, &g->text);
+    TRY(flush_decoder(g, err));
+    reasoning_finish(&g->think, &g->thought, &g->answer);
+    stop_push(&g->stop, g->answer.data, g->answer.len, &g->text);
     if (g->stop.stopped >= 0)
         g->r.finish = LATH_FINISH_STOP;
     else
@@ -132,15 +206,60 @@ static lath_status prime_decoder(generation *g, const int32_t *prompt, size_t n,
     return lath_decoder_push(g->decoder, prompt + n - 1, 1, &piece, &len, err);
 }
 
+/* The tokens that may come; NULL: all. */
+static lath_status allowed(generation *g, const uint32_t **mask, lath_error *err)
+{
+    *mask = NULL;
+    if (!g->matcher) return LATH_OK;
+    if (g->think.state == REASONING_INSIDE) {
+        *mask = g->not_end;
+        return LATH_OK;
+    }
+    TRY(lath_matcher_mask(g->matcher, mask, err));
+    if (!reasoning_may_begin(&g->think)) return LATH_OK;
+    const int32_t id = g->think.begin.ids[0];
+    memcpy(g->mask, *mask, g->n_words * sizeof(*g->mask));
+    g->mask[id / 32] |= 1u << (id % 32);
+    *mask = g->mask;
+    return LATH_OK;
+}
+
+/* What the grammar makes of the token. */
+static lath_status follow_grammar(generation *g, int32_t *id, lath_error *err)
+{
+    const uint32_t *mask;
+    if (g->think.state == REASONING_INSIDE) {
+        size_t n;
+        const char *bytes = grammar_match_bytes(g->matcher->match, *id, &n);
+        if (!reasoning_runs_over(&g->think, bytes, n)) return LATH_OK;
+        TRY(reasoning_end_exactly(&g->think, err));
+        *id = reasoning_take_forced(&g->think);
+        return LATH_OK;
+    }
+    if (reasoning_may_begin(&g->think) && *id == g->think.begin.ids[0]) {
+        TRY(lath_matcher_mask(g->matcher, &mask, err));
+        if (!(mask[*id / 32] >> (*id % 32) & 1)) {
+            reasoning_begin(&g->think);
+            return LATH_OK;
+        }
+    }
+    reasoning_answer(&g->think);
+    return lath_matcher_accept(g->matcher, *id, err);
+}
+
 static lath_status choose(generation *g, lath_generated *step, lath_error *err)
 {
     const float *logits;
-    const uint32_t *mask = NULL;
+    const uint32_t *mask;
     lath_token_logprob chosen;
     TRY(lath_session_logits(g->s, &logits, err));
-    if (g->matcher) TRY(lath_matcher_mask(g->matcher, &mask, err));
-    TRY(sampler_pick(&g->sampler, logits, mask, &step->id, err));
-    if (g->matcher) TRY(lath_matcher_accept(g->matcher, step->id, err));
+    step->id = reasoning_take_forced(&g->think);
+    g->is_forced = step->id >= 0;
+    if (!g->is_forced) {
+        TRY(allowed(g, &mask, err));
+        TRY(sampler_pick(&g->sampler, logits, mask, &step->id, err));
+        if (g->matcher) TRY(follow_grammar(g, &step->id, err));
+    }
     if (!g->top) return LATH_OK;
     chosen.id = step->id;
     TRY(sampler_top_logprobs(&g->sampler, logits, (size_t)g->o->n_logprobs, g->top, &chosen, err));
@@ -171,7 +290,7 @@ static lath_status run(generation *g, lath_error *err)
         if (step.id >= 0 && lath_session_size(g->s) == lath_session_capacity(g->s)) break;
         if (step.id >= 0) TRY(lath_session_append(g->s, &step.id, 1, err));
         TRY(choose(g, &step, err));
-        if (stop_is_id(&g->stop, step.id)) {
+        if (!g->is_forced && stop_is_id(&g->stop, step.id)) {
             g->r.finish = LATH_FINISH_STOP;
             break;
         }
@@ -195,6 +314,9 @@ lath_status lath_generate(lath_session *s, const int32_t *prompt, size_t n, cons
     if (result && result->struct_size != sizeof(*result))
         return err_set(err, LATH_ERR_USAGE, "lath_generate: a result of another version");
     buf_init(&g.text, &s->model->rt->alloc, 1 << 24);
+    buf_init(&g.thought, &s->model->rt->alloc, 1 << 24);
+    buf_init(&g.answer, &s->model->rt->alloc, 1 << 24);
+    reasoning_init_none(&g.think, &s->model->rt->alloc);
     lath_status st = open_parts(&g, err);
     const double begin = clock_now();
     if (st == LATH_OK) st = lath_session_sync(s, prompt, n, &g.r.n_reused, err);
@@ -207,6 +329,7 @@ lath_status lath_generate(lath_session *s, const int32_t *prompt, size_t n, cons
         st = run(&g, err);
     }
     g.r.seconds_tokens = clock_now() - middle;
+    g.r.n_reasoning = g.think.count;
     g.r.struct_size = sizeof(g.r);
     if (result) *result = g.r;
     close_parts(&g);

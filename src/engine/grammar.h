@@ -170,6 +170,8 @@ void grammar_match_destroy(grammar_match *m); /* NULL is allowed */
 lath_status grammar_match_mask(grammar_match *m, const uint32_t **mask, lath_error *err);
 /* It is there already. */
 bool grammar_match_has_mask(const grammar_match *m);
+/* What a token stands for: n bytes, 0 of a special one. */
+const char *grammar_match_bytes(const grammar_match *m, int32_t id, size_t *n);
 /* LATH_ERR_INPUT: the token may not come; nothing has changed. */
 lath_status grammar_match_accept(grammar_match *m, int32_t id, lath_error *err);
 /* The text so far fits. */

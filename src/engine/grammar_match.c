@@ -118,6 +118,15 @@ bool grammar_match_has_mask(const grammar_match *m) { return m->run.states[m->st
 
 /* ------------------------------------------------------------------------------------------------------------ progress */
 
+const char *grammar_match_bytes(const grammar_match *m, int32_t id, size_t *n)
+{
+    const token_trie *t = m->trie;
+    *n = 0;
+    if (id < 0 || id >= t->n_vocab) return t->bytes;
+    *n = t->at[id + 1] - t->at[id];
+    return t->bytes + t->at[id];
+}
+
 static lath_status step_through(grammar_match *m, int32_t id, uint32_t *state, lath_error *err)
 {
     const token_trie *t = m->trie;

@@ -63,6 +63,31 @@ lath_status lath_model_get_dtype(const lath_model *model, int32_t i, lath_dtype_
     return LATH_OK;
 }
 
+static int32_t count_unused(const lath_model *m, const arch_unused *u)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < ARCH_UNUSED_NAMES && u->names[i]; i++) n += weights_count_named(m->sources[0], u->names[i]);
+    return n;
+}
+
+/* Group i of those that there are some of; NULL: there are less. */
+static const arch_unused *unused_at(const lath_model *m, int32_t i)
+{
+    for (const arch_unused *u = m->arch.desc->unused; u && u->what; u++)
+        if (count_unused(m, u) > 0 && i-- == 0) return u;
+    return NULL;
+}
+
+lath_status lath_model_get_unused(const lath_model *model, int32_t i, lath_unused_info *out, lath_error *err)
+{
+    err_clear(err);
+    if (!model || !out) return err_set(err, LATH_ERR_USAGE, "lath_model_get_unused: an argument is missing");
+    const arch_unused *u = i < 0 ? NULL : unused_at(model, i);
+    if (!u) return err_set(err, LATH_ERR_USAGE, "group %d of unused tensors: the model has less", i);
+    *out = (lath_unused_info){u->what, count_unused(model, u)};
+    return LATH_OK;
+}
+
 lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, lath_error *err)
 {
     err_clear(err);
@@ -113,6 +138,7 @@ lath_status lath_model_get_info(const lath_model *model, lath_model_info *info, 
     count_tensors(model, by_dtype, info);
     pthread_mutex_unlock(&((lath_model *)model)->listing);
     info->weights = dtype_name(DTYPE_F32);
+    while (unused_at(model, info->n_unused_groups)) info->n_unused_groups++;
     for (const lath_dtype_info *one; (one = next_dtype(by_dtype, seen)); info->n_dtypes++)
         if (info->n_dtypes == 0) info->weights = one->dtype;
     return model_fingerprint(model, info->fingerprint, err);

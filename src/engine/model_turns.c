@@ -65,6 +65,7 @@ static lath_status open_dir(lath_model *m, const model_config *c, lath_error *er
     TRY(load_object(m, "generation_config.json", &path, &j, err));
     TRY(add_ids(m, j, path, err));
     TRY(add_ids(m, c->json, c->path, err));
+    TRY(add_ids(m, json_get(c->json, "text_config"), c->path, err)); /* of models that see images, too */
     TRY(load_object(m, "tokenizer_config.json", &path, &j, err));
     add_token(m, j);
     return LATH_OK;
@@ -112,4 +113,25 @@ const int32_t *model_end_ids(const lath_model *m, int32_t *n)
 {
     *n = m->n_ends;
     return m->ends;
+}
+
+static bool is_end(const lath_model *m, int32_t id)
+{
+    for (int32_t i = 0; i < m->n_ends; i++)
+        if (m->ends[i] == id) return true;
+    return false;
+}
+
+int32_t model_last_turn(const lath_model *m, const int32_t *ids, int32_t begin, int32_t end)
+{
+    enum { BETWEEN = 2 };
+    for (int32_t i = end - 2; i >= 0 && i + BETWEEN >= begin; i--) {
+        if (!is_end(m, ids[i])) continue;
+        int32_t at = i + 1;
+        while (at < end && at <= i + BETWEEN && !tok_is_special(m->tokenizer.tok, ids[at])) at++;
+        if (at == end) continue; /* nothing has begun */
+        if (!tok_is_special(m->tokenizer.tok, ids[at])) at = i + 1;
+        if (at > begin) return at;
+    }
+    return -1;
 }

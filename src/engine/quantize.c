@@ -7,10 +7,12 @@
  * What the keys say is read back before the data is written and compared with the model (arch_gguf_compare), so a configuration that such files
  * cannot say is an error, not another model.
  */
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "arch/arch_gguf_form.h"
 #include "arch/arch_gguf_put.h"
 #include "base/file.h"
 #include "engine/engine.h"
@@ -26,8 +28,7 @@ typedef struct piece {
     dtype type;
     int64_t rows, cols;
     int32_t n_experts, expert; /* 0: none */
-    int64_t head_rows;         /* rows of a head whose rotary pairs become neighbours; 0: rows stay */
-    float add;                 /* to every number */
+    arch_gguf_form form;       /* of t; `rows` is 0 for a vector */
 } piece;
 
 typedef struct job {
@@ -45,7 +46,7 @@ typedef struct job {
     lath_quantize_result r;
     uint64_t written; /* bytes of data */
     uint8_t *blocks;  /* of a wave */
-    float *numbers;   /* [threads][TASK_NUMBERS or a row] */
+    float *numbers;   /* [threads][2] rows */
     size_t n_blocks, n_numbers;
 } job;
 
@@ -60,12 +61,6 @@ static const struct {
     [LATH_GGUF_Q6_K] = {DTYPE_Q6_K, 18},
 };
 
-static bool ends_with(const char *s, const char *end)
-{
-    const size_t n = strlen(s), k = strlen(end);
-    return n >= k && strcmp(s + n - k, end) == 0;
-}
-
 /* What llama.cpp takes where rows are no whole number of blocks. */
 static dtype fallback(dtype t, int64_t cols)
 {
@@ -78,8 +73,7 @@ static dtype fallback(dtype t, int64_t cols)
 /* The matrix of logits, which errors of four bits would hurt most, has six, as llama.cpp's mixtures have it. */
 static dtype type_of(job *j, const piece *p, bool is_output)
 {
-    if (p->rows == 0 || ends_with(p->name, "_norm.weight") || ends_with(p->name, "ffn_gate_inp.weight"))
-        return DTYPE_F32;
+    if (p->form.plain) return DTYPE_F32;
     const bool four = j->type == DTYPE_Q4_0 || j->type == DTYPE_Q4_K;
     const dtype want = is_output && four ? DTYPE_Q6_K : j->type, t = fallback(want, p->cols);
     if (t == want || p->expert > 0) return t;
@@ -102,34 +96,29 @@ static lath_status add_piece(job *j, const piece *p, lath_error *err)
     return buf_status(&j->pieces, err);
 }
 
-static bool is_part(const char *name, const char *part)
-{
-    const char *dot = strrchr(name, '.');
-    const size_t n = strlen(part);
-    return dot && (size_t)(dot - name) >= n && strncmp(dot - n, part, n) == 0;
-}
-
 /* An arch_tensor_fn. */
 static lath_status on_tensor(void *ctx, const arch_weight_row *row, const char *name, const tensor *t, int32_t expert,
                              lath_error *err)
 {
     job *j = ctx;
-    piece p = {.t = t, .file = weights_file_of(j->src.w, t), .expert = expert};
-    const bool is_vector = row->kind == ARCH_VECTOR;
-    p.name = arena_strdup(&j->mem, name, strlen(name));
-    if (!p.name) return err_nomem(err, strlen(name));
-    p.cols = t->dim[t->rank - 1];
-    p.rows = is_vector ? 0 : t->count / p.cols;
-    if (row->experts) p.n_experts = j->m->arch.dims.n_experts;
-    const weight *lm_head = j->m->arch.lm_head.w;
-    const bool is_output = row->head || (row == j->m->arch.desc->rows && lm_head && lm_head->t == t);
-    p.type = type_of(j, &p, is_output);
-    if (j->out.stored & ARCH_STORED_ROPE_PAIRS && (is_part(name, "attn_q") || is_part(name, "attn_k")))
-        p.head_rows = j->m->arch.dims.head_dim;
-    if (j->out.stored & ARCH_STORED_WHOLE_NORMS && is_vector && ends_with(name, "norm.weight")) p.add = 1;
-    j->r.source_bytes += t->bytes;
-    log_line(&j->rt->log, LATH_LOG_DEBUG, "%s -> %s, %s", t->name, name, dtype_name(p.type));
-    return add_piece(j, &p, err);
+    arch_gguf_form form[ARCH_GGUF_MAX_PARTS];
+    int32_t n;
+    const arch_model *m = &j->m->arch;
+    const weight *lm_head = m->lm_head.w;
+    const bool is_output = row->head || (row == m->desc->rows && lm_head && lm_head->t == t);
+    TRY(arch_gguf_form_of(m, j->out.stored, row, name, t, expert, &j->mem, form, &n, err));
+    for (int32_t i = 0; i < n; i++) {
+        piece p = {.t = t, .file = weights_file_of(j->src.w, t), .name = form[i].name, .expert = expert};
+        p.form = form[i];
+        p.rows = form[i].rows;
+        p.cols = form[i].cols;
+        if (row->experts) p.n_experts = m->dims.n_experts;
+        p.type = type_of(j, &p, is_output);
+        log_line(&j->rt->log, LATH_LOG_DEBUG, "%s -> %s, %s", t->name, p.name, dtype_name(p.type));
+        j->r.source_bytes += dtype_bytes(t->type, (p.rows ? p.rows : 1) * p.cols);
+        TRY(add_piece(j, &p, err));
+    }
+    return LATH_OK;
 }
 
 static lath_status list_pieces(job *j, lath_error *err)
@@ -144,13 +133,6 @@ static lath_status list_pieces(job *j, lath_error *err)
 
 /* --------------------------------------------------------------------------------------------------------------- data */
 
-/* Row i of the file is this one of the tensor: a head's first half and second half become even and odd rows. */
-static int64_t source_row(const piece *p, int64_t i)
-{
-    const int64_t n = p->head_rows, k = n ? i % n : 0;
-    return n ? i - k + k % 2 * (n / 2) + k / 2 : i;
-}
-
 typedef struct wave {
     const job *j;
     const piece *p;
@@ -159,22 +141,32 @@ typedef struct wave {
     atomic_bool bad; /* a number does not fit */
 } wave;
 
-/* A vector is one row; its elements move as rows of a matrix do. */
-static void read_row(const piece *p, int64_t row, float *x)
+/* Numbers of the source, f32. A vector is one row; its elements move as rows of a matrix do. */
+static void read_source(const piece *p, int64_t row, float *x)
 {
     const size_t n = (size_t)p->cols;
-    if (p->rows) {
-        const size_t bytes = dtype_bytes(p->t->type, p->cols);
-        dtype_to_f32(p->t->type, (const char *)p->t->data + (size_t)source_row(p, row) * bytes, n, x);
-    } else if (!p->t) {
+    if (!p->t) {
         memcpy(x, p->data, n * sizeof(float));
-    } else if (!p->head_rows) {
+    } else if (p->rows) {
+        const size_t bytes = dtype_bytes(p->t->type, p->cols);
+        dtype_to_f32(p->t->type, (const char *)p->t->data + (size_t)arch_gguf_source_row(&p->form, row) * bytes, n, x);
+    } else if (!p->form.n_runs) {
         dtype_to_f32(p->t->type, p->t->data, n, x);
     } else {
         for (int64_t i = 0; i < p->cols; i++)
-            dtype_to_f32(p->t->type, (const char *)p->t->data + dtype_bytes(p->t->type, source_row(p, i)), 1, x + i);
+            dtype_to_f32(p->t->type,
+                         (const char *)p->t->data + dtype_bytes(p->t->type, arch_gguf_source_row(&p->form, i)), 1,
+                         x + i);
     }
-    for (size_t i = 0; p->add != 0 && i < n; i++) x[i] += p->add;
+}
+
+/* Row `row` of the file into x; `spare` is as long. */
+static void read_row(const piece *p, int64_t row, float *x, float *spare)
+{
+    read_source(p, row, p->form.col.n ? spare : x);
+    for (int64_t i = 0; i < p->form.col.n; i++) x[i] = spare[arch_gguf_source_col(&p->form, i)];
+    for (int64_t i = 0; p->form.change == GGUF_PLUS_ONE && i < p->cols; i++) x[i] += 1;
+    for (int64_t i = 0; p->form.change == GGUF_RATE && i < p->cols; i++) x[i] = -expf(x[i]);
 }
 
 static void encode_task(void *ctx, int64_t task, int32_t worker)
@@ -182,9 +174,9 @@ static void encode_task(void *ctx, int64_t task, int32_t worker)
     wave *v = ctx;
     const piece *p = v->p;
     const int64_t from = task * v->per_task, to = from + v->per_task < v->n ? from + v->per_task : v->n;
-    float *x = v->j->numbers + (size_t)worker * v->j->n_numbers;
+    float *x = v->j->numbers + 2 * (size_t)worker * v->j->n_numbers;
     for (int64_t i = from; i < to; i++) {
-        read_row(p, v->first + i, x);
+        read_row(p, v->first + i, x, x + v->j->n_numbers);
         if (!quant_encode(p->type, x, (size_t)p->cols / dtype_block_numbers(p->type),
                           v->j->blocks + (size_t)i * v->row_bytes))
             atomic_store(&v->bad, true);
@@ -211,17 +203,19 @@ static lath_status make_room(job *j, lath_error *err)
         if (cols > j->n_numbers) j->n_numbers = cols;
     }
     j->n_numbers = (j->n_numbers + 15) / 16 * 16; /* a cache line for each thread */
-    const size_t threads = (size_t)pool_size(j->rt->pool);
+    const size_t rows = 2 * (size_t)pool_size(j->rt->pool);
     j->blocks = arena_bytes(&j->mem, j->n_blocks, 64);
-    j->numbers = arena_array(&j->mem, threads * j->n_numbers, sizeof(float));
-    return j->blocks && j->numbers ? LATH_OK : err_nomem(err, j->n_blocks + threads * j->n_numbers * sizeof(float));
+    j->numbers = arena_array(&j->mem, rows * j->n_numbers, sizeof(float));
+    return j->blocks && j->numbers ? LATH_OK : err_nomem(err, j->n_blocks + rows * j->n_numbers * sizeof(float));
 }
 
-/* The rows first .. first + n of the tensor have been read; what a head of the next wave wants of them is read again. */
+/* Rows first .. first + n of the file have been written; what of theirs a later wave wants is read again. */
 static void forget(const piece *p, int64_t first, int64_t n)
 {
-    const size_t bytes = p->t->bytes / (size_t)(p->rows ? p->rows : 1);
-    file_forget((const char *)p->t->data + (size_t)first * bytes, (size_t)n * bytes);
+    const size_t bytes = p->rows ? dtype_bytes(p->t->type, p->cols) : p->t->bytes;
+    const int64_t a = p->rows ? arch_gguf_source_row(&p->form, first) : 0,
+                  b = p->rows ? arch_gguf_source_row(&p->form, first + n - 1) : 0, from = a < b ? a : b;
+    file_forget((const char *)p->t->data + (size_t)from * bytes, (size_t)((a < b ? b : a) - from + 1) * bytes);
 }
 
 static lath_status write_piece(job *j, const piece *p, lath_error *err)

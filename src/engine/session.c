@@ -6,6 +6,11 @@
  * A layer that sees all keeps ctx positions. One with a window keeps as many as a whole chunk sees, rounded up to panels, in a ring: position p is in
  * slot p mod n_slots, and the append of a chunk overwrites what no token of it sees. After a rewind the ring has to hold what the next token sees; where it
  * does not any more, the sequence is computed again from its start.
+ *
+ * A layer that recurs keeps one state, which cannot be cut back: snapshots of it are taken where a sequence is likely to be cut (remember, next_stop): where an
+ * append of several tokens begins and ends, at the ends of its chunks, before its last two messages, and now and then while tokens come one by one. A batch
+ * has to end before a message for that, and the delta rule rounds otherwise when its chunks begin elsewhere. So here bits depend on the calls and on the
+ * tokens of each (where its messages begin), and after a sync or a rewind on where it began to read again; always alike for the same calls.
  */
 #include "engine/session.h"
 
@@ -14,6 +19,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "engine/inspect.h"
 
 enum { CHUNK = 512, DEFAULT_CTX = 4096, LANES = KERN_LANES, ALIGN_FLOATS = 16, KV_ALIGN = 64 };
 
@@ -71,6 +77,7 @@ static lath_status plan_kv(lath_session *s, lath_error *err)
         if (!size_mul(kv_numbers(&s->kv[i]), 2 * kv_size(&s->kv[i]), &n) || !size_add(s->kv_bytes, n, &s->kv_bytes))
             return err_nomem(err, SIZE_MAX);
     }
+    snapshots_plan(&s->snaps, s->recurrent_floats, (size_t)a->dims.vocab_size, s->snapshot_budget);
     return LATH_OK;
 }
 
@@ -104,7 +111,7 @@ static lath_status make_recurrent(lath_session *s, lath_error *err)
         s->recurrent[i] = n ? at : NULL;
         at += round_up(n, ALIGN_FLOATS);
     }
-    return LATH_OK;
+    return snapshots_init(&s->snaps, &s->model->rt->alloc, err);
 }
 
 /* Parts of the work block, in floats. */
@@ -174,6 +181,7 @@ static lath_status begin_session(const lath_model *m, const lath_session_options
     TRY(check_options(m, opts ? opts : &defaults, &ctx, err));
     *s = (lath_session){.model = m, .ctx = ctx, .chunk = ctx < CHUNK ? ctx : CHUNK};
     s->half = opts ? keeps_halves(m, opts->kv) : keeps_halves(m, LATH_KV_AUTO);
+    if (opts) s->snapshot_budget = opts->snapshot_bytes;
     if (opts) s->progress = opts->progress;
     if (opts) s->progress_ctx = opts->progress_ctx;
     s->whole = (stream){.ops = m->rt->ops, .pool = m->rt->pool, .kern = &m->rt->kern};
@@ -211,7 +219,10 @@ static lath_status plan_layers(const lath_session *s, lath_session_plan *out, la
     const uint64_t layer = 2 * (uint64_t)a->dims.n_kv_heads * (uint64_t)a->dims.head_dim * kv_size(&kept);
     for (int32_t i = 0; i < a->dims.n_layers; i++) {
         int64_t window = 0;
-        if (recurrent_floats(a, i)) continue;
+        if (recurrent_floats(a, i)) {
+            out->n_recurrent++;
+            continue;
+        }
         TRY(a->desc->window(a, i, &window, err));
         out->token_bytes += layer;
         if (!window) out->far_bytes += layer;
@@ -242,6 +253,8 @@ lath_status lath_session_get_plan(const lath_model *model, const lath_session_op
         .most = a->dims.max_positions,
         .kv_bytes = s.kv_bytes,
         .recurrent_bytes = s.recurrent_floats * sizeof(float),
+        .snapshot_bytes = s.snaps.bytes,
+        .n_snapshots = s.snaps.n_slots,
         .work_bytes = s.work_bytes,
         .n_kv_heads = a->dims.n_kv_heads,
         .head_dim = (int32_t)a->dims.head_dim,
@@ -261,7 +274,9 @@ void lath_session_destroy(lath_session *s)
     alloc_release(alloc, s->kv_block, s->kv_bytes);
     alloc_release(alloc, s->recurrent_block, s->recurrent_floats * sizeof(float));
     alloc_release(alloc, s->recurrent, s->recurrent ? n_layers * sizeof(*s->recurrent) : 0);
+    snapshots_deinit(&s->snaps, alloc);
     alloc_table_release(alloc, s->work_block, s->work_bytes);
+    alloc_release(alloc, s->ffn_memory, s->ffn_bytes);
     alloc_release(alloc, s->kv, n_layers * sizeof(*s->kv));
     alloc_release(alloc, s, sizeof(*s));
 }
@@ -310,8 +325,9 @@ static lath_status all_logits(lath_session *s, stream *on, view hidden, session_
 static lath_status run_chunk(lath_session *s, stream *on, const int32_t *ids, int32_t n, bool last, session_see see,
                              void *ctx, lath_error *err)
 {
-    const fwd f = {.s = on, .b = &s->b, .trace = s->trace, .kv = s->kv, .recurrent = s->recurrent};
+    fwd f = {.s = on, .b = &s->b, .trace = s->trace, .kv = s->kv, .recurrent = s->recurrent};
     view hidden;
+    inspect_set_ffn(&f, s->ffn, s->ffn_memory);
     fill_batch(s, ids, n);
     on->err = s->step.err = err;
     TRY(s->model->arch.desc->forward((arch_model *)&s->model->arch, &f, s->state, &hidden));
@@ -339,16 +355,73 @@ static bool is_stale(const lath_session *s, int32_t length)
     return s->n > 0 && d->stale && d->stale(&s->model->arch, s->turned, length);
 }
 
+/* ----------------------------------------------------------------------------------------------------------- snapshots */
+
+enum { STEPS = 256 /* between those that are taken while tokens come one by one */ };
+
+static void remember(lath_session *s, snapshot_kind kind)
+{
+    if (s->snaps.n_slots)
+        snapshots_take(&s->snaps, s->n, kind, s->recurrent_block, s->has_logits ? session_logits(s) : NULL);
+}
+
+/* The session holds its first n <= s->n tokens, or fewer: those of a snapshot where a layer recurs, none where what the next one sees has been overwritten.
+ * damaged: the states are of no use even if n tokens are held. */
+static void go_back(lath_session *s, int32_t n, bool damaged)
+{
+    const snapshot *from = NULL;
+    if (s->recurrent && (n < s->n || damaged)) {
+        from = snapshots_below(&s->snaps, n);
+        n = from ? from->at : 0;
+    }
+    if (n < s->written - s->slack) n = 0; /* a window that the next token sees has been overwritten */
+    if (n > 0 && from) {
+        snapshots_restore(&s->snaps, from, s->recurrent_block, NULL);
+        s->stats.n_restored++;
+    }
+    snapshots_drop(&s->snaps, n);
+    s->n = n;
+    s->has_logits = false;
+    if (n == 0) s->written = 0;
+}
+
+/* Where the batches of an append end, however they are cut: behind its last token, and where snapshots are worth a batch of their own: before the last message
+ * (a template may write the one before otherwise next time, as those do that drop what was thought), and before that one where both are long enough. */
+typedef struct stops {
+    int32_t at[3], n;
+} stops;
+
+enum { LONG_MESSAGE = 16 };
+
+static stops stops_of(const lath_session *s, int32_t begin, int32_t end)
+{
+    stops out = {.at = {end}, .n = 1};
+    if (!s->snaps.n_slots || end - begin < 2) return out;
+    const int32_t last = model_last_turn(s->model, s->ids, begin, end);
+    if (last < 0) return out;
+    const int32_t other = model_last_turn(s->model, s->ids, begin, last);
+    out.n = 0;
+    if (other - begin >= LONG_MESSAGE && last - other >= LONG_MESSAGE) out.at[out.n++] = other;
+    out.at[out.n++] = last;
+    out.at[out.n++] = end;
+    return out;
+}
+
 /* Runs s->ids up to `end`; `see` is for those from `first` on. */
 static lath_status run_to(lath_session *s, stream *on, int32_t first, int32_t end, session_see see, void *ctx,
                           lath_error *err)
 {
+    const stops cut = stops_of(s, s->n, end);
     s->b.length = end;
-    while (s->n < end) {
-        const int32_t stop = s->n < first ? first : end, take = stop - s->n < s->chunk ? stop - s->n : s->chunk;
+    for (int32_t i = 0; s->n < end;) {
+        int32_t stop = cut.at[i];
+        if (s->n < first && first < stop) stop = first;
+        const int32_t take = stop - s->n < s->chunk ? stop - s->n : s->chunk;
         if (s->n + take > s->written) s->written = s->n + take; /* even where it fails in between */
         TRY(run_chunk(s, on, s->ids + s->n, take, s->n + take == end, s->n < first ? NULL : see, ctx, err));
         s->n += take;
+        i += s->n == cut.at[i];
+        if (s->n < end) remember(s, i > 0 && s->n == cut.at[i - 1] ? SNAPSHOT_TURN : SNAPSHOT_PASSING);
     }
     if (s->model->rt->kern.first_nonfinite(DTYPE_F32, session_logits(s), s->model->arch.dims.vocab_size) < 0)
         return LATH_OK;
@@ -379,9 +452,13 @@ lath_status session_append(lath_session *s, const int32_t *ids, int32_t n, sessi
     stream *on = n == 1 && !again ? &s->step : &s->whole;
     const double begin = clock_now();
     memmove(s->ids + before, ids, (size_t)n * sizeof(*ids));
+    if (again)
+        go_back(s, 0, false);
+    else if (n > 1 && before > 0)
+        remember(s, SNAPSHOT_END); /* for when it fails */
+    s->snaps.pinned = n > 1 ? s->n : 0;
     s->has_logits = false;
     s->turned = end;
-    if (again) s->n = 0;
     s->asked = 0; /* at once, then now and again */
     s->wanted = before + n;
     pool_enter_until(on->pool, s->progress && n > 1 ? ask : NULL, s);
@@ -389,10 +466,8 @@ lath_status session_append(lath_session *s, const int32_t *ids, int32_t n, sessi
     pool_leave(on->pool);
     const double seconds = clock_now() - begin;
     s->has_logits = st == LATH_OK;
-    if (st != LATH_OK && (again || s->recurrent)) {
-        s->n = s->written = 0;
-    } else if (st != LATH_OK) {
-        (void)lath_session_rewind(s, (size_t)before);
+    if (st != LATH_OK) {
+        go_back(s, again ? 0 : before, true);
     } else if (on == &s->step) {
         s->stats.n_step++;
         s->stats.seconds_step += seconds;
@@ -400,6 +475,8 @@ lath_status session_append(lath_session *s, const int32_t *ids, int32_t n, sessi
         s->stats.n_prefill += again ? end : n;
         s->stats.seconds_prefill += seconds;
     }
+    s->snaps.pinned = 0;
+    if (st == LATH_OK && (n > 1 || s->n % STEPS == 0)) remember(s, n > 1 ? SNAPSHOT_END : SNAPSHOT_PASSING);
     return st;
 }
 
@@ -408,13 +485,24 @@ lath_status session_append(lath_session *s, const int32_t *ids, int32_t n, sessi
 size_t lath_session_rewind(lath_session *s, size_t n)
 {
     if (!s) return 0;
-    if (n < (size_t)s->n) {
-        s->n = s->recurrent ? 0 : (int32_t)n;
-        s->has_logits = false;
-        if (s->n < s->written - s->slack) s->n = 0; /* a window that the next token sees has been overwritten */
-    }
-    if (s->n == 0) s->written = 0;
+    if (n < (size_t)s->n) go_back(s, (int32_t)n, false);
     return (size_t)s->n;
+}
+
+lath_status lath_session_mark(lath_session *s, lath_error *err)
+{
+    err_clear(err);
+    if (!s) return err_set(err, LATH_ERR_USAGE, "lath_session_mark: a session is missing");
+    if (!s->recurrent || s->n == 0) return LATH_OK; /* it can be cut anywhere */
+    if (snapshots_mark(&s->snaps, s->n, s->recurrent_block, s->has_logits ? session_logits(s) : NULL)) return LATH_OK;
+    return err_set(err, LATH_ERR_KV_FULL,
+                   "no room to mark %d tokens: of %d snapshots %d are marked, and one stays free", s->n,
+                   s->snaps.n_slots, s->snaps.n_marked);
+}
+
+void lath_session_unmark(lath_session *s, size_t n)
+{
+    if (s && n <= (size_t)s->n) snapshots_unmark(&s->snaps, (int32_t)n);
 }
 
 lath_status lath_session_append(lath_session *s, const int32_t *ids, size_t n, lath_error *err)
@@ -425,6 +513,19 @@ lath_status lath_session_append(lath_session *s, const int32_t *ids, size_t n, l
     return session_append(s, ids, (int32_t)n, NULL, NULL, err);
 }
 
+/* The session holds its first n tokens and their logits, if there is a snapshot of both. */
+static bool recall(lath_session *s, int32_t n)
+{
+    const snapshot *at = snapshots_below(&s->snaps, n);
+    if (!at || at->at != n || !at->has_logits) return false;
+    go_back(s, n, true);
+    if (s->n != n) return false;
+    snapshots_restore(&s->snaps, at, NULL, s->logits);
+    s->last_row = 0;
+    s->has_logits = true;
+    return true;
+}
+
 lath_status lath_session_sync(lath_session *s, const int32_t *ids, size_t n, size_t *reused, lath_error *err)
 {
     err_clear(err);
@@ -433,8 +534,9 @@ lath_status lath_session_sync(lath_session *s, const int32_t *ids, size_t n, siz
     TRY(check_ids(s, ids, (int32_t)n, err));
     int32_t same = 0;
     while (same < s->n && same < (int32_t)n && s->ids[same] == ids[same]) same++;
-    if (same == (int32_t)n && same > 0 && !(same == s->n && s->has_logits)) same--; /* its logits are wanted */
     if (is_stale(s, (int32_t)n)) same = 0;
+    const bool whole = same == (int32_t)n && same > 0; /* its logits are wanted */
+    if (whole && !(same == s->n && s->has_logits) && !recall(s, same)) same--;
     (void)lath_session_rewind(s, (size_t)same);
     if (reused) *reused = (size_t)s->n;
     return session_append(s, ids + s->n, (int32_t)n - s->n, NULL, NULL, err);
@@ -489,6 +591,8 @@ lath_status lath_session_get_stats(const lath_session *s, lath_session_stats *ou
     out->struct_size = sizeof(*out);
     out->kv_bytes = s->kv_bytes;
     out->recurrent_bytes = s->recurrent_floats * sizeof(float);
-    out->work_bytes = s->work_bytes;
+    out->snapshot_bytes = s->snaps.bytes;
+    out->n_snapshots = snapshots_held(&s->snaps);
+    out->work_bytes = s->work_bytes + s->ffn_bytes;
     return LATH_OK;
 }

@@ -3,11 +3,13 @@
  * session.h: one sequence of tokens through a language model, with what the model keeps of it. Two blocks, made at creation:
  *     keys and values   | layer 0: k, v | layer 1: k, v | ...   (layers with a window keep their window and a chunk)
  *     work              | activations | logits | scratch | arrays of a batch | the tokens themselves |
+ * and two more where layers recur: their states, and snapshots of these (snapshots.h).
  */
 #ifndef LATH_SESSION_H
 #define LATH_SESSION_H
 
 #include "engine/engine.h"
+#include "engine/snapshots.h"
 
 struct lath_session {
     const lath_model *model;
@@ -30,7 +32,12 @@ struct lath_session {
     void *kv_block, *work_block;
     float *recurrent_block;
     size_t kv_bytes, work_bytes, recurrent_floats;
-    const trace_sink *trace; /* NULL: nobody looks inside */
+    snapshots snaps;            /* of `recurrent` */
+    uint64_t snapshot_budget;   /* bytes; 0: the usual */
+    const trace_sink *trace;    /* NULL: nobody looks inside */
+    const struct lath_ffn *ffn; /* that stands in for the model's own; NULL: none */
+    float *ffn_memory;          /* that it works in */
+    size_t ffn_bytes;
     lath_session_stats stats;
     lath_progress_fn progress; /* may be NULL */
     void *progress_ctx;
@@ -42,7 +49,8 @@ struct lath_session {
 typedef lath_status (*session_see)(void *ctx, int32_t at, const float *logits, lath_error *err);
 
 /* Appends n tokens; with `see`, whose calls come in order, the logits of each. What is kept is computed again where the model turns a sequence of the new
- * length otherwise. When it fails the session is as before, or empty where a layer's window has been overwritten. */
+ * length otherwise. When it fails the session is as before, or empty where a layer's window has been overwritten; where layers recur as at the last snapshot,
+ * which for n > 1 is as before if there is room for one. */
 lath_status session_append(lath_session *s, const int32_t *ids, int32_t n, session_see see, void *ctx, lath_error *err);
 
 #endif

@@ -202,7 +202,7 @@ typedef struct kern_delta_args {
     const float *q, *k, *v; /* panels [d_k][16], [d_k][16], [d_v][16] */
     const float *g, *beta;  /* [n]; g <= 0 is the logarithm of the decay, down to -infinity */
     float *state;           /* [d_k][d_v], any alignment */
-    float *y;               /* panel [d_v][16]; not q, k or v */
+    float *y;               /* panel [d_v][16]; may be v */
     float *scratch;         /* kern_delta_scratch floats, 64-byte aligned */
 } kern_delta_args;
 /* The same of one token in plain rows of any alignment. */
@@ -216,11 +216,11 @@ typedef struct kern_delta_row_args {
 } kern_delta_row_args;
 /* Columns of a state that are taken together. */
 enum { KERN_DELTA_COLUMNS = 32 };
-/* Scratch of both: three panels [d_k][16], a strip [d_k][32] of the state, two matrices [16][d_v] and two [16][16]. */
+/* Scratch of both: a strip [d_k][32] of the state, two matrices [16][d_v] and two [16][16]. */
 static inline size_t kern_delta_scratch(int64_t d_k, int64_t d_v)
 {
     const int64_t columns = (d_v + KERN_DELTA_COLUMNS - 1) / KERN_DELTA_COLUMNS * KERN_DELTA_COLUMNS;
-    return (size_t)(d_k * (3 * KERN_LANES + KERN_DELTA_COLUMNS) + 2 * KERN_LANES * (columns + KERN_LANES));
+    return (size_t)(d_k * KERN_DELTA_COLUMNS + 2 * KERN_LANES * (columns + KERN_LANES));
 }
 
 /* Causal convolution over time of each feature by itself, and SiLU: y[f][t] = silu(sum over j of w[j][f] x[f][t - (width - 1) + j]), j rising, of one
@@ -232,11 +232,11 @@ typedef struct kern_conv_args {
     const float *w; /* [width][d], the oldest tap first; any alignment */
     const float *x; /* [d][16] */
     /* What is before lane 0 of feature f: before[f * before_feature + i * before_tap], i < width - 1, the oldest first. A panel before is data + 16 -
-     * (width - 1) with strides 16 and 1, a kept state [width - 1][d] has strides 1 and d. */
+     * (width - 1) with strides 16 and 1, a kept state [width - 1][d] has strides 1 and d. NULL: nothing is, and no lane has such a tap. */
     const float *before;
     int64_t before_feature, before_tap;
-    const int32_t *
-        have; /* [16]: so many of the newest taps of a lane count, the others are as if 0, whatever they hold; width: all */
+    /* [16]: so many of the newest taps of a lane count, the others are as if 0, whatever they hold; width: all. */
+    const int32_t *have;
     float *y; /* [d][16]; not x */
 } kern_conv_args;
 /* The same of one token in plain rows of any alignment: state [width - 1][d], the oldest first, is before it, and is moved on by it. */

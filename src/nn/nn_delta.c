@@ -21,17 +21,17 @@ static lath_status init_pieces(nn_delta_w *w, arena *mem, lath_error *err)
 {
     const int64_t d_qk = w->n_k_heads * w->d_k, d_v = d_values(w), at_z = channels(w), at_gates = at_z + d_v,
                   shared = w->n_v_heads / w->n_k_heads;
+    const int64_t n_channels = channels(w), n_heads = w->n_v_heads, n_gates = 2 * n_heads, at_qkv = 0,
+                  at_a = at_gates + n_heads;
     if (w->qkvz.w.t) {
         const int64_t size[] = {w->d_k, w->d_k, shared * w->d_v, shared * w->d_v}, at[] = {0, d_qk, 2 * d_qk, at_z};
-        const int64_t n_gates = 2 * w->n_v_heads;
         TRY(nn_pieces_add(&w->in, mem, &w->qkvz, w->n_k_heads, 4, size, at, err));
-        w->gate_group = shared;
-        return nn_pieces_add(&w->in, mem, &w->ba, 1, 1, &n_gates, &at_gates, err);
+    } else {
+        TRY(nn_pieces_add(&w->in, mem, &w->qkv, 1, 1, &n_channels, &at_qkv, err));
+        TRY(nn_pieces_add(&w->in, mem, &w->z, 1, 1, &d_v, &at_z, err));
     }
-    const int64_t n_channels = channels(w), n_heads = w->n_v_heads, at_qkv = 0, at_a = at_gates + n_heads;
-    w->gate_group = n_heads;
-    TRY(nn_pieces_add(&w->in, mem, &w->qkv, 1, 1, &n_channels, &at_qkv, err));
-    TRY(nn_pieces_add(&w->in, mem, &w->z, 1, 1, &d_v, &at_z, err));
+    w->gate_group = w->ba.w.t ? shared : n_heads;
+    if (w->ba.w.t) return nn_pieces_add(&w->in, mem, &w->ba, 1, 1, &n_gates, &at_gates, err);
     TRY(nn_pieces_add(&w->in, mem, &w->b, 1, 1, &n_heads, &at_gates, err));
     return nn_pieces_add(&w->in, mem, &w->a, 1, 1, &n_heads, &at_a, err);
 }

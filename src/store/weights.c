@@ -288,6 +288,21 @@ const char *weights_name(const weights *w) { return w->name; }
 
 int32_t weights_count(const weights *w) { return w->count; }
 
+int32_t weights_count_named(const weights *w, const char *prefix)
+{
+    const size_t len = strlen(prefix);
+    int32_t n = 0;
+    for (size_t i = 0; w->has_index && i < w->by_name.n_slots; i++) {
+        const map_slot *slot = &w->by_name.slots[i];
+        n += slot->key && slot->len >= len && memcmp(slot->key, prefix, len) == 0;
+    }
+    for (int32_t i = 0; !w->has_index && i < w->count; i++) {
+        bool used;
+        n += strncmp(weights_at(w, i, &used)->name, prefix, len) == 0;
+    }
+    return n;
+}
+
 lath_status weights_find(weights *w, const char *name, const tensor **out, lath_error *err)
 {
     uint64_t at = 0;

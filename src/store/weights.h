@@ -28,6 +28,8 @@ void weights_close(weights *w); /* NULL is allowed */
 const char *weights_name(const weights *w);
 /* The number of tensors in all files. */
 int32_t weights_count(const weights *w);
+/* Of them, those whose names begin so; opens nothing. */
+int32_t weights_count_named(const weights *w, const char *prefix);
 
 /* *out = the tensor, or NULL when no file has it. Opens its shard if need be: not for two threads at once. */
 lath_status weights_find(weights *w, const char *name, const tensor **out, lath_error *err);

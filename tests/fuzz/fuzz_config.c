@@ -169,6 +169,30 @@ static void fuzz_st_config(int i, const uint8_t *data, size_t size)
     write_file(i, files[i].good, strlen(files[i].good));
 }
 
+static void check_delta(const arch_dims *x)
+{
+    if (x->n_k_heads == 0) return;
+    require(x->n_k_heads >= 1 && x->n_v_heads >= 1 && x->n_v_heads % x->n_k_heads == 0, "heads of delta nets");
+    require(x->d_k >= 1 && x->d_k <= 1 << 12 && x->d_v >= 1 && x->d_v <= 1 << 12, "widths of delta nets");
+    require(x->conv_width >= 2 && x->conv_width <= KERN_CONV_WIDTH, "a width of the convolution");
+}
+
+static void check_model(const arch_model *m)
+{
+    const arch_dims *x = &m->dims;
+    require(x->n_layers >= 1 && x->n_heads >= 1 && x->vocab_size >= 1 && x->max_positions >= 1 && x->n_types >= 0,
+            "whole positive sizes");
+    require(x->d_model >= 1 && x->d_model <= 1 << 16 && x->d_ff >= 1 && x->d_ff <= 1 << 18 && x->head_dim >= 1 &&
+                x->head_dim <= 1 << 16 && x->n_kv_heads >= 1 && x->n_heads % x->n_kv_heads == 0,
+            "widths");
+    require(x->n_experts == 0 || (x->n_experts <= 1 << 12 && x->d_expert >= 1 && x->d_expert <= 1 << 18), "experts");
+    check_delta(x);
+    require(isfinite(m->lm_head.scale) && m->lm_head.scale >= 0 && isfinite(m->lm_head.softcap) &&
+                m->lm_head.softcap >= 0,
+            "an output head");
+    require(x->activation != NULL, "an activation");
+}
+
 static void fuzz_config(const uint8_t *data, size_t size)
 {
     arena a;
@@ -182,22 +206,7 @@ static void fuzz_config(const uint8_t *data, size_t size)
     if (d) {
         arch_model m = {.desc = d, .mem = &a, .weights = arena_zero(&a, d->model_size)};
         st = d->parse(&m, config, "config.json", &err);
-        const arch_dims *x = &m.dims;
-        if (st == LATH_OK) {
-            require(x->n_layers >= 1 && x->n_heads >= 1 && x->vocab_size >= 1 && x->max_positions >= 1 &&
-                        x->n_types >= 0,
-                    "whole positive sizes");
-            require(x->d_model >= 1 && x->d_model <= 1 << 16 && x->d_ff >= 1 && x->d_ff <= 1 << 18 &&
-                        x->head_dim >= 1 && x->head_dim <= 1 << 16 && x->n_kv_heads >= 1 &&
-                        x->n_heads % x->n_kv_heads == 0,
-                    "widths");
-            require(x->n_experts == 0 || (x->n_experts <= 1 << 12 && x->d_expert >= 1 && x->d_expert <= 1 << 18),
-                    "experts");
-            require(isfinite(m.lm_head.scale) && m.lm_head.scale >= 0 && isfinite(m.lm_head.softcap) &&
-                        m.lm_head.softcap >= 0,
-                    "an output head");
-            require(x->activation != NULL, "an activation");
-        }
+        if (st == LATH_OK) check_model(&m);
     }
     if (st != LATH_OK) check_error(&err, st, "config.json");
     arena_deinit(&a);

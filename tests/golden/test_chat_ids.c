@@ -142,7 +142,7 @@ static size_t count_special(const lath_chat *chat, const lath_chat_prompt *p, co
 static size_t render_with(const lath_chat *chat, const char *text, const int32_t *special, size_t n_special)
 {
     const lath_text t = {text, strlen(text)};
-    const lath_message messages[] = {{"user", t}, {"assistant", t}, {"user", t}};
+    const lath_message messages[] = {{"user", t, {0}}, {"assistant", t, {0}}, {"user", t, {0}}};
     lath_chat_input in = LATH_CHAT_INPUT_INIT;
     lath_chat_prompt p = {0};
     char *back = NULL;

@@ -379,7 +379,7 @@ static void gain_of(const opened *o, float *have)
         ffn_parts parts;
         const arch_dims *d = &o->model->arch.dims;
         const bool dense = ffn_get_parts(o->model->arch.ffn, i, &parts);
-        const int64_t features = dense ? d->d_ff : d->n_top_experts * d->d_expert;
+        const int64_t features = dense ? d->d_ff : d->n_top_experts * d->d_expert + d->d_shared;
         if (dense) {
             assert_int_equal(parts.d_ff, d->d_ff);
             assert_int_equal(parts.up->w.rows, d->d_ff);

@@ -3,6 +3,7 @@
  * test_kern_bits.c: the bits of a token do not depend on where it lies nor on what else is computed: lane, panel,
  * group of panels, range of rows, texts beside it (which may even be NaN). Compared with memcmp, on every ISA of this
  * machine. */
+#include "kern_delta_check.h"
 #include "kern_oracle.h"
 
 static void each_isa(void (*run)(const kern_table *t))
@@ -367,10 +368,76 @@ static void test_rest(void **state)
     each_isa(run_rest);
 }
 
+/* ------------------------------------------------------------------------------------------------ the gated delta net */
+
+/* A y is the same whatever comes behind its token; one sequence of chunks the same wherever the state lies. */
+static void delta_bits(const kern_table *t, int64_t d_k, int64_t d_v)
+{
+    oracle_rng r = {(uint64_t)(d_k * 1000 + d_v)};
+    delta_text x = delta_text_make(&r, d_k, d_v, 32, DELTA_WEAK);
+    float *y = oracle_floats(32 * d_v), *y2 = oracle_floats(32 * d_v), *base = oracle_floats(d_k * d_v + 4),
+          *state = oracle_floats(d_k * d_v);
+    const size_t state_bytes = (size_t)(d_k * d_v) * sizeof(float), row_bytes = (size_t)d_v * sizeof(float);
+    memcpy(state, x.state, state_bytes);
+    delta_chunk(t, &x, 0, 16, state, y), delta_chunk(t, &x, 16, 32, state, y);
+    for (int64_t n = 1; n <= 16; n++) {
+        float *s = base + n % 4;
+        memcpy(s, x.state, state_bytes);
+        delta_chunk(t, &x, 0, n, s, y2);
+        assert_memory_equal(y, y2, (size_t)n * row_bytes);
+    }
+    memcpy(base + 3, x.state, state_bytes);
+    delta_chunk(t, &x, 0, 16, base + 3, y2), delta_chunk(t, &x, 16, 32, base + 3, y2);
+    assert_memory_equal(y, y2, 32 * row_bytes);
+    assert_memory_equal(state, base + 3, state_bytes);
+    for (int64_t i = 0; i < d_k; i++) x.q[31 * d_k + i] = x.k[31 * d_k + i] = NAN; /* reaches no token before it */
+    for (int64_t j = 0; j < d_v; j++) x.v[31 * d_v + j] = INFINITY;
+    x.g[31] = x.beta[31] = NAN;
+    memcpy(state, x.state, state_bytes);
+    delta_chunk(t, &x, 0, 16, state, y2), delta_chunk(t, &x, 16, 32, state, y2);
+    assert_memory_equal(y, y2, 31 * row_bytes);
+    for (int64_t j = 0; j < d_v; j++) assert_true(isnan(y2[31 * d_v + j]));
+    free(y), free(y2), free(base), free(state);
+    delta_text_free(&x);
+}
+
+/* A panel is what single tokens give, one after the other. */
+static void conv_bits(const kern_table *t, int64_t d, int32_t width)
+{
+    oracle_rng r = {(uint64_t)(d * 100 + width)};
+    float *w = oracle_floats(width * d), *x = oracle_floats(d * 16), *y = oracle_floats(d * 16),
+          *row = oracle_floats(d), *state = oracle_floats(width * d), *out = oracle_floats(d);
+    int32_t have[16];
+    for (int i = 0; i < 16; i++) have[i] = width;
+    for (int64_t i = 0; i < width * d; i++) w[i] = rng_float(&r, 1.0f), state[i] = rng_float(&r, 2.0f);
+    for (int64_t i = 0; i < 16 * d; i++) x[i] = rng_float(&r, 2.0f);
+    t->conv(&(kern_conv_args){d, width, w, x, state, 1, d, have, y});
+    for (int l = 0; l < 16; l++) {
+        for (int64_t f = 0; f < d; f++) row[f] = x[f * 16 + l];
+        t->conv_row(&(kern_conv_row_args){d, width, w, row, state, out});
+        for (int64_t f = 0; f < d; f++) assert_memory_equal(&out[f], &y[f * 16 + l], sizeof(float));
+    }
+    free(w), free(x), free(y), free(row), free(state), free(out);
+}
+
+static void run_delta(const kern_table *t)
+{
+    static const int64_t sizes[][2] = {{1, 1}, {12, 20}, {20, 33}, {33, 12}, {64, 100}, {128, 128}};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) delta_bits(t, sizes[i][0], sizes[i][1]);
+    for (int64_t d = 1; d < 40; d += 5)
+        for (int32_t width = 2; width <= 16; width += 2) conv_bits(t, d, width);
+}
+
+static void test_delta(void **state)
+{
+    (void)state;
+    each_isa(run_delta);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_linear), cmocka_unit_test(test_gemv),
                                        cmocka_unit_test(test_decode), cmocka_unit_test(test_attention),
-                                       cmocka_unit_test(test_rest)};
+                                       cmocka_unit_test(test_rest),   cmocka_unit_test(test_delta)};
     return TEST_RUN(tests);
 }

@@ -36,6 +36,8 @@ void decoder_case_each(void (*check)(const char *path, const char *name))
     arena_deinit(&mem);
 }
 
+bool decoder_case_all(void) { return !only && strcmp(kind, "decoder") == 0; }
+
 void decoder_case_model(const char *path, char *out, size_t n)
 {
     snprintf(out, n, "%s%s", path, strcmp(kind, "gguf") == 0 ? "/model.gguf" : "");

@@ -12,6 +12,8 @@
 void decoder_case_args(int argc, char **argv);
 /* Calls `check` with the path and the name of every case, or of the one that was named. */
 void decoder_case_each(void (*check)(const char *path, const char *name));
+/* Whether these are all cases of tests/golden/decoder: then nothing that a check looks for may be missing. */
+bool decoder_case_all(void);
 /* What to open as the model of the case at `path`. */
 void decoder_case_model(const char *path, char *out, size_t n);
 /* What the reference gives: of a GGUF file that has none beside it, what it gives for the directory of that name. */

@@ -94,6 +94,12 @@ CONVERSATIONS = {
     "image": [u([{"type": "image"}, {"type": "text", "text": "What is this?"}])],
     "think": [u("Why?"), a("<think>\nBecause of\nthis.\n</think>\n\nThe answer."), u("And?"), a("<think>short</think>So."), u("Then?")],
     "reasoning": [u("Why?"), a("The answer.", reasoning_content="I think.\n"), u("Go on"), a("More.", reasoning_content=""), u("Then?")],
+    "reasoning steps": [s(parts("Use ", "tools.")), u(parts("Weather", " in Bern?")),
+                        a("", reasoning_content="\n\nI look it up.\n", tool_calls=[call("get_weather", {"city": "Bern", "place": {"lat": 46.9}, "tags": ["a"]})]),
+                        {"role": "tool", "content": "rain", "tool_call_id": "call00001"},
+                        a("And sums. ", reasoning_content="Now I add.", tool_calls=[call("add", {"a": 1, "b": 2}), call("add", {})]),
+                        {"role": "tool", "content": parts("3"), "tool_call_id": "call00001"}, {"role": "tool", "content": "0", "tool_call_id": "call00002"}],
+    "reasoning parts": [u("Why?"), a(parts("The ", "answer."), reasoning_content=" I <think> so. "), u("<tool_response>\nno\n</tool_response>"), a("Then.", reasoning_content="x")],
     "call": [u("Weather in Bern?"), a("", tool_calls=[call("get_weather", {"city": "Bern", "days": 3, "x": None, "f": 1.50, "t": True})]),
              {"role": "tool", "name": "get_weather", "content": "{\"temp\": 7, \"sky\": \"grau\"}", "tool_call_id": "call00001"}, a("It is 7 degrees."), u("Thanks")],
     "call content none": [u("Weather?"), a(None, tool_calls=[call("get_weather", {"city": "Zürich \"x\" <b>"})]),
@@ -128,12 +134,12 @@ def variables():
         for prompt in (True, False):
             v = {"messages": messages, "tools": None, "documents": None, "add_generation_prompt": prompt, **TOKENS}
             yield f"{name}/{'prompt' if prompt else 'whole'}", v
-            if "call" in name or name in ("one", "system", "turns", "tool parts", "special"):
+            if "call" in name or name in ("one", "system", "turns", "tool parts", "special", "reasoning steps"):
                 yield f"{name}/{'prompt' if prompt else 'whole'}/tools", {**v, "tools": [WEATHER, ADD]}
         v = {"messages": messages, "tools": None, "documents": None, "add_generation_prompt": True, **TOKENS}
         if name == "rag":
             yield "rag/documents", {**v, "documents": DOCUMENTS}
-        if name in ("one", "think", "reasoning", "call"):
+        if name in ("one", "think", "reasoning", "reasoning steps", "call"):
             for switch in SWITCHES[1:]:
                 yield f"{name}/{switch}", {**v, **switch}
         yield f"{name}/bare", {"messages": messages, "add_generation_prompt": True}

@@ -38,17 +38,21 @@ import torture_texts  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 L = llama_cpp.llama_cpp
-# What no key says: scores scaled by a size of their own, caps that are off, kinds of layers, yarn with factors of its own, a part that sees images.
+# What no key says: scores scaled by a size of their own, caps that are off, kinds of layers, yarn with factors of its own, a part that sees images, which
+# layers have experts and that their weights do not add up to 1.
 REFUSED = {
     "gemma2_caps", "gemma2_default_caps", "gemma2_no_caps_biases", "gemma3_new_form_cap", "gemma3_pattern_linear", "gemma3_with_images",
     "llama_yarn", "qwen2_second_layer_slides", "qwen3_moe_some_dense", "smollm3_slides", "smollm3_unturned",
+    "qwen3_next", "qwen3_next_fused",
 }
 # Lengths of prompts that llama.cpp computes as the reference does, where that is not all: its Llama has no sliding window; files do not say "dynamic"
 # scaling, which counts past the model's length; of longrope it takes the factors of long texts wherever its context (256 at least) is long.
 ALIKE = {"mistral_window": (1, 6), "llama_dynamic": (1, 32), "phi3_longrope": (34, 128), "phi4_partial_tied": (26, 128), "phi3_window": (1, 8)}
-# llama.cpp's Qwen3 has no bias on what attention gives.
-NOT_OPENED = {"qwen3_bias_untied"}
+# llama.cpp's Qwen3 has no bias on what attention gives, its delta nets have heads of one size.
+NOT_OPENED = {"qwen3_bias_untied", "qwen3_5_text", "qwen3_5_with_images", "qwen3_5_moe_text", "qwen3_5_moe_with_images", "qwen3_5_strong_decay",
+              "qwen3_5_weak_decay", "qwen3_5_last_linear"}
 TYPES = {"f32": 1e-4, "f16": 3e-2, "bf16": 0.2, "q8_0": 3e-2}  # error of logits, of the largest; their rows are too short for blocks: F16
+WHOLE_BLOCKS = {"qwen3_5_real_heads": 0.1}  # but for these: their q8_0 is as BLOCKS below
 CLOSE = 1e-3  # of the first and the second choice
 
 
@@ -79,8 +83,99 @@ def facts(r: gguf.GGUFReader):
     return arch, r.get_field(f"{arch}.attention.key_length").contents(), names
 
 
+HYBRIDS = ("qwen35", "qwen35moe", "qwen3next")
+
+
+def text_config(directory: Path) -> dict:
+    config = json.loads((directory / "config.json").read_text(encoding="utf-8"))
+    return config.get("text_config", config)
+
+
+def one_name(name: str) -> str:
+    """Of the text part, as the package knows it; empty: of another part."""
+    name = name.replace("model.language_model.", "model.")
+    return "" if name.startswith(("model.visual.", "visual.", "mtp.")) else name.replace(".dt_bias", ".dt_proj.bias")
+
+
+def reordered(arch: str, config: dict, name: str, x: np.ndarray) -> dict:
+    """What a tensor of a model with delta nets is in the file, by what stands in the place of its own name; numbers as they are."""
+    keys, values, d_k, d_v = (config[f"linear_{n}"] for n in ("num_key_heads", "num_value_heads", "key_head_dim", "value_head_dim"))
+    shared = values // keys
+
+    def tiled(part: np.ndarray, size: int, axis: int = 0) -> np.ndarray:
+        if arch == "qwen3next":
+            return part
+        part = np.moveaxis(part, axis, 0)
+        out = part.reshape(keys, shared, size, *part.shape[1:]).swapaxes(0, 1).reshape(part.shape)
+        return np.moveaxis(out, 0, axis)
+
+    if name.endswith("in_proj_qkvz.weight"):
+        heads = x.reshape(keys, -1, *x.shape[1:])
+        parts = np.split(heads, np.cumsum([d_k, d_k, shared * d_v]), axis=1)
+        q, k, v, z = (p.reshape(-1, *x.shape[1:]) for p in parts)
+        return {"in_proj_qkv.weight": np.concatenate([q, k, v]), "in_proj_z.weight": z}
+    if name.endswith(("in_proj_qkv.weight", "conv1d.weight")):
+        x = x.squeeze(1) if x.ndim == 3 else x
+        return {"": np.concatenate([x[: 2 * keys * d_k], tiled(x[2 * keys * d_k :], d_v)])}
+    if name.endswith("in_proj_z.weight"):
+        return {"": tiled(x, d_v)}
+    if name.endswith(("in_proj_a.weight", "in_proj_b.weight", "A_log", "dt_proj.bias")):
+        return {"": tiled(x, 1)}
+    if name.endswith("linear_attn.out_proj.weight"):
+        return {"": tiled(x, d_v, axis=1)}
+    if name.endswith("experts.gate_up_proj"):
+        gate, up = np.split(x, 2, axis=1)
+        return {"gate_proj.weight": gate, "up_proj.weight": up}
+    return {"": x}
+
+
+def changed(arch: str, name: str, x: np.ndarray) -> np.ndarray:
+    """The numbers as the file has them."""
+    if arch in HYBRIDS and name.endswith("A_log"):
+        return -np.exp(x)
+    shifted = arch in ("gemma2", "gemma3") or (arch in HYBRIDS and not name.endswith("linear_attn.norm.weight"))
+    return x + 1 if shifted and name.endswith("norm.weight") else x
+
+
+def unchanged(arch: str, name: str, x: np.ndarray) -> np.ndarray:
+    """Back again."""
+    if arch in HYBRIDS and name.endswith("A_log"):
+        return np.log(-x)
+    return x - (changed(arch, name, np.zeros(1, np.float32)) if name.endswith("norm.weight") else 0)
+
+
+def parts_of(arch: str, names, config: dict, name: str, x: np.ndarray) -> dict:
+    """Names in the file, and in which order it has the tensor."""
+    if arch not in HYBRIDS:
+        return {names.get_name(name, try_suffixes=(".weight", ".bias")): x}
+    out = {}
+    for end, part in reordered(arch, config, name, x).items():
+        full = name if not end else name[: name.rindex("in_proj_qkvz" if "in_proj" in name else "gate_up_proj")] + end
+        full += ".weight" if full.endswith("experts.down_proj") else ""
+        out[names.get_name(full, try_suffixes=(".weight", ".bias"))] = part
+    return out
+
+
 def is_permuted(arch: str, name: str) -> bool:
     return arch in ("llama", "granite", "smollm3") and any(f".attn_{p}." in name for p in "qk")
+
+
+def fused(weights: dict) -> dict:
+    """Experts of a layer as one tensor, as the reference's classes have them."""
+    import torch
+
+    out, experts = {}, {}
+    for name, x in weights.items():
+        base, _, rest = name.partition(".experts.")
+        if not rest or not rest[0].isdigit():
+            out[name] = x
+            continue
+        experts.setdefault((base, rest.split(".")[1]), {})[int(rest.split(".")[0])] = x
+    joined = {k: torch.stack([v[i] for i in range(len(v))]) for k, v in experts.items()}
+    for base in {b for b, _ in joined}:
+        out[f"{base}.experts.gate_up_proj"] = torch.cat([joined[base, "gate_proj"], joined[base, "up_proj"]], 1)
+        out[f"{base}.experts.down_proj"] = joined[base, "down_proj"]
+    return out
 
 
 def decoded(directory: Path, path: Path) -> dict:
@@ -89,44 +184,54 @@ def decoded(directory: Path, path: Path) -> dict:
 
     r = gguf.GGUFReader(path)
     arch, head, names = facts(r)
+    config = text_config(directory)
     have = {t.name: gguf.quants.dequantize(t.data, t.tensor_type) for t in r.tensors}
     out = {}
-    for name in load_file(directory / "model.safetensors"):
-        new = names.get_name(name, try_suffixes=(".weight", ".bias"))
-        x = unpermute(have[new], head) if is_permuted(arch, new) else have[new]
-        out[name] = torch.from_numpy(np.array(x - 1 if arch.startswith("gemma") and name.endswith("norm.weight") else x, np.float32))
+    for name, t in fused(load_file(directory / "model.safetensors")).items():
+        own = one_name(name)
+        x = np.empty(t.numel(), np.float32)
+        for new, at in parts_of(arch, names, config, own, np.arange(t.numel()).reshape(t.shape)).items():
+            part = unpermute(have[new], head) if is_permuted(arch, new) else have[new]
+            x[at.ravel()] = unchanged(arch, own, part).ravel()
+        out[name] = torch.from_numpy(x.reshape(t.shape))
     return out
+
+
+def same_numbers(want: np.ndarray, data: np.ndarray, new: str) -> bool:
+    if new.endswith(".ssm_a"):  # another exp
+        return np.allclose(data, want, rtol=1e-6, atol=0)
+    return np.array_equal(np.ascontiguousarray(want).view(np.uint8).ravel(), np.ascontiguousarray(data).view(np.uint8).ravel())
 
 
 def check_tensors(directory: Path, path: Path, kind: str) -> int:
     """The package's names and its own quantize give the same bytes."""
     r = gguf.GGUFReader(path)
     arch, head, names = facts(r)
+    config = text_config(directory)
     have = {t.name: t for t in r.tensors}
     n = 0
+    plain = ("ffn_gate_inp", "ssm_conv1d")
     for f in sorted(directory.glob("model*.safetensors")):
         for name, t in load_file(f).items():
-            if ".experts." in name:
+            if ".experts." in name and arch not in HYBRIDS:
                 continue  # one tensor in the file; llama.cpp's logits tell
-            name = name if name.startswith(("model.", "lm_head.")) else f"model.{name}"
-            new = names.get_name(name, try_suffixes=(".weight", ".bias"))
-            if new is None or new not in have:
-                if new == "output.weight":
-                    continue
-                raise SystemExit(f"{path}: {name} ({new}) is not in it")
-            x = t.float().numpy()
-            got = have[new]
-            if arch in ("gemma2", "gemma3") and name.endswith("norm.weight"):
-                x = x + 1
-            want = gguf.quants.quantize(x, got.tensor_type) if got.tensor_type not in (gguf.GGMLQuantizationType.Q4_K, gguf.GGMLQuantizationType.Q6_K) else None
-            data = got.data
-            if is_permuted(arch, new):
-                data = unpermute(data, head)
-            if want is not None and not np.array_equal(np.ascontiguousarray(want).view(np.uint8).ravel(), np.ascontiguousarray(data).view(np.uint8).ravel()):
-                raise SystemExit(f"{path}: {new} differs from what the package makes of {name}")
-            if len(x.shape) == 2 and "ffn_gate_inp" not in new and kind in ("f32", "f16", "bf16") and got.tensor_type.name != kind.upper():
-                raise SystemExit(f"{path}: {new} is {got.tensor_type.name}")
-            n += 1
+            if ".experts." in name and name.rsplit(".experts.")[1][0].isdigit():
+                continue
+            name = one_name(name if name.startswith(("model.", "lm_head.", "mtp.")) else f"model.{name}")
+            for new, x in parts_of(arch, names, config, name, t.float().numpy()).items() if name else ():
+                if new is None or new not in have:
+                    if new == "output.weight":
+                        continue
+                    raise SystemExit(f"{path}: {name} ({new}) is not in it")
+                got = have[new]
+                x = changed(arch, name, x)
+                want = gguf.quants.quantize(x, got.tensor_type) if got.tensor_type not in (gguf.GGMLQuantizationType.Q4_K, gguf.GGMLQuantizationType.Q6_K) else None
+                data = unpermute(got.data, head) if is_permuted(arch, new) else got.data
+                if want is not None and not same_numbers(want, data, new):
+                    raise SystemExit(f"{path}: {new} differs from what the package makes of {name}")
+                if x.ndim == 2 and not any(p in new for p in plain) and kind in ("f32", "f16", "bf16") and got.tensor_type.name != kind.upper():
+                    raise SystemExit(f"{path}: {new} is {got.tensor_type.name}")
+                n += 1
     return n
 
 
@@ -184,7 +289,8 @@ def check_llama_cpp(directory: Path, path: Path, kind: str) -> str:
         prompt = want[k.replace("logits", "ids")].tolist()
         if not least <= len(prompt) <= most:
             continue
-        worst = max(worst, float(np.abs(e.logits(prompt)[:, : want[k].shape[1]] - want[k]).max()))
+        rows = want.get(k.replace("logits", "rows"), np.arange(len(prompt)))
+        worst = max(worst, float(np.abs(e.logits(prompt)[rows, : want[k].shape[1]] - want[k]).max()))
         largest = max(largest, float(np.abs(want[k]).max()))
     ids, same = want["p1.ids"].tolist(), 0  # the prompt that was gone on with
     for token, gap in zip(want["greedy.ids"].tolist(), want["greedy.gaps"].tolist()):
@@ -195,7 +301,7 @@ def check_llama_cpp(directory: Path, path: Path, kind: str) -> str:
         ids.append(token)
         same += 1
     e.close()
-    if worst > TYPES[kind] * largest:
+    if worst > max(TYPES[kind], WHOLE_BLOCKS.get(directory.name, 0) if kind == "q8_0" else 0) * largest:
         raise SystemExit(f"{path}: logits differ by {worst}, the largest is {largest}")
     return f"logits {worst / largest:.1e}, {same} greedy tokens"
 
@@ -203,8 +309,9 @@ def check_llama_cpp(directory: Path, path: Path, kind: str) -> str:
 # ------------------------------------------------------------------------------------------------------------------ blocks
 
 BLOCKS = ["f32", "bf16", "q8_0", "q4_0", "q4_k", "q6_k"]
-# What activations of 8 bits may move logits by: a part of the largest, or of what the rounded weights do to this model.
-INTEGER, OF_MOVED = 0.1, 1.0
+# What activations of 8 bits may move logits by: a part of the largest, or of what the rounded weights do to this model, where other experts may be chosen for
+# it twice that.
+INTEGER, OF_MOVED, OF_EXPERTS = 0.1, 1.0, 2.0
 
 
 def reference(config: Path, weights: dict, ids: list[int]) -> np.ndarray:
@@ -224,6 +331,14 @@ def logits_of_lath(program: str, path: Path, ids: list[int]) -> np.ndarray:
     out = path.with_suffix(".npy")
     subprocess.run([program, "logits", "-m", path, "--ids", ",".join(map(str, ids)), "--all-positions", "--precision", "exact", "-o", out], check=True, capture_output=True)
     return np.load(out)
+
+
+DELTA = {"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 64, "linear_value_head_dim": 64, "full_attention_interval": 2}
+EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 256, "shared_expert_intermediate_size": 256}
+WIDE = (("llama", "LlamaForCausalLM", {}), ("qwen3", "Qwen3ForCausalLM", {"tie_word_embeddings": True}),
+        ("gemma3_text", "Gemma3ForCausalLM", {"query_pre_attn_scalar": 64, "sliding_window": 16}),
+        ("qwen3_5_text", "Qwen3_5ForCausalLM", DELTA), ("qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", DELTA | EXPERTS),
+        ("qwen3_next", "Qwen3NextForCausalLM", DELTA | EXPERTS))
 
 
 def wide_model(at: Path, kind: str, architecture: str, **more) -> None:
@@ -251,16 +366,20 @@ def check_blocks(program: str, directory: Path, out: Path) -> int:
             raise SystemExit(why)
         check_tensors(directory, out, kind)
         want = reference(directory, decoded(directory, out), ids)
-        plain = reference(directory, {n: t.float() for n, t in load_file(directory / "model.safetensors").items()}, ids)
+        plain = reference(directory, {n: t.float() for n, t in fused(load_file(directory / "model.safetensors")).items()}, ids)
         e = Engine(out)
         largest = np.abs(want).max()
-        ours, theirs = np.abs(logits_of_lath(program, out, ids) - want).max() / largest, np.abs(e.logits(ids) - want).max() / largest
+        have = e.logits(ids)
         e.close()
+        if kind == "f32" and (have.argmax(1) != want.argmax(1)).any():
+            raise SystemExit(f"{directory.name}: llama.cpp chooses other tokens")
+        ours, theirs = np.abs(logits_of_lath(program, out, ids) - want).max() / largest, np.abs(have - want).max() / largest
         types = sorted({t.tensor_type.name for t in gguf.GGUFReader(out).tensors})
         moved = np.abs(plain - want).max() / largest
         print(f"{directory.name} {kind} ({', '.join(types)}): logits of lath {ours:.1e}, of llama.cpp {theirs:.1e}, moved by the type {moved:.1e}")
         exact = 3e-3 if "gemma" in directory.name else 1e-4  # llama.cpp looks GELU up in a table of f16
-        if ours > 1e-4 or theirs > (exact if kind == "f32" else max(INTEGER, OF_MOVED * moved)):
+        part = OF_EXPERTS if "num_experts" in text_config(directory) else OF_MOVED
+        if ours > 1e-4 or theirs > (exact if kind == "f32" else max(part * INTEGER, part * moved)):
             raise SystemExit(f"{directory.name} {kind}: logits differ")
     return len(BLOCKS)
 
@@ -395,8 +514,7 @@ def main() -> None:
                 n += 1
         for directory in sorted(d for d in (ROOT / "tests/golden/quantize").iterdir() if d.is_dir()):
             n += check_blocks(args.program, directory, out)
-        for kind, architecture, more in (("llama", "LlamaForCausalLM", {}), ("qwen3", "Qwen3ForCausalLM", {"tie_word_embeddings": True}),
-                                         ("gemma3_text", "Gemma3ForCausalLM", {"query_pre_attn_scalar": 64, "sliding_window": 16})):
+        for kind, architecture, more in WIDE:
             wide = Path(tmp) / f"wide_{kind}"
             wide_model(wide, kind, architecture, **more)
             n += check_blocks(args.program, wide, out)

@@ -316,6 +316,23 @@ def random_blocks(kind: T, shape: tuple, spread: float, rng) -> np.ndarray:
     return raw.reshape(shape[0], -1)
 
 
+def write_expected(at: Path, rand: Random, out: Path) -> None:
+    """What the reference gives for the directory."""
+    prompts = [torch.from_numpy(rand.rng.integers(0, VOCAB, n)) for n in decoders.LENGTHS]
+    expected: dict[str, torch.Tensor] = {}
+    for i, ids in enumerate(prompts):
+        seen: dict[str, torch.Tensor] = {}
+        expected[f"p{i}.ids"] = ids.to(torch.int32)
+        expected[f"p{i}.logits"] = decoders.logits(at, ids, seen=seen)
+        if i == decoders.GREEDY:
+            expected |= {f"p{i}.{name}": value for name, value in seen.items()}
+    tokens, gaps = decoders.greedy(at, prompts[decoders.GREEDY])
+    expected |= {"greedy.ids": tokens.to(torch.int32), "greedy.gaps": gaps}
+    versions = refcommon.versions("torch", "transformers", "gguf")
+    save_file({n: t.contiguous() for n, t in expected.items()}, out / "expected.safetensors",
+              metadata={"reference": ", ".join(f"{k} {v}" for k, v in versions.items())})
+
+
 def with_blocks(b: Blocks, out: Path) -> None:
     rand = Random(b.case.name, "float32")
     rng = np.random.default_rng(7)
@@ -343,19 +360,7 @@ def with_blocks(b: Blocks, out: Path) -> None:
             if kind != T.F32:
                 weights[name] = torch.from_numpy(to_directory(config, name, quants.dequantize(raw, kind)).copy())
         save_file({n: v.contiguous() for n, v in split_experts(weights).items()}, at / "model.safetensors", metadata={"format": "pt"})
-        prompts = [torch.from_numpy(rand.rng.integers(0, VOCAB, n)) for n in decoders.LENGTHS]
-        expected: dict[str, torch.Tensor] = {}
-        for i, ids in enumerate(prompts):
-            seen: dict[str, torch.Tensor] = {}
-            expected[f"p{i}.ids"] = ids.to(torch.int32)
-            expected[f"p{i}.logits"] = decoders.logits(at, ids, seen=seen)
-            if i == decoders.GREEDY:
-                expected |= {f"p{i}.{name}": value for name, value in seen.items()}
-        tokens, gaps = decoders.greedy(at, prompts[decoders.GREEDY])
-        expected |= {"greedy.ids": tokens.to(torch.int32), "greedy.gaps": gaps}
-    versions = refcommon.versions("torch", "transformers", "gguf")
-    save_file({n: t.contiguous() for n, t in expected.items()}, out / "expected.safetensors",
-              metadata={"reference": ", ".join(f"{k} {v}" for k, v in versions.items())})
+        write_expected(at, rand, out)
     write_model(config, tensors, out / "model.gguf")
 
 

@@ -9,27 +9,6 @@
 #include "kern/avx2/kern_avx2_math.h"
 #include "kern/ref/kern_ref.h"
 
-/* r[i][j] and r[j][i] change places. */
-VEC_INLINE void transpose8(__m256 r[8])
-{
-    const __m256 t0 = _mm256_unpacklo_ps(r[0], r[1]), t1 = _mm256_unpackhi_ps(r[0], r[1]);
-    const __m256 t2 = _mm256_unpacklo_ps(r[2], r[3]), t3 = _mm256_unpackhi_ps(r[2], r[3]);
-    const __m256 t4 = _mm256_unpacklo_ps(r[4], r[5]), t5 = _mm256_unpackhi_ps(r[4], r[5]);
-    const __m256 t6 = _mm256_unpacklo_ps(r[6], r[7]), t7 = _mm256_unpackhi_ps(r[6], r[7]);
-    const __m256 u0 = _mm256_shuffle_ps(t0, t2, 0x44), u1 = _mm256_shuffle_ps(t0, t2, 0xee);
-    const __m256 u2 = _mm256_shuffle_ps(t1, t3, 0x44), u3 = _mm256_shuffle_ps(t1, t3, 0xee);
-    const __m256 u4 = _mm256_shuffle_ps(t4, t6, 0x44), u5 = _mm256_shuffle_ps(t4, t6, 0xee);
-    const __m256 u6 = _mm256_shuffle_ps(t5, t7, 0x44), u7 = _mm256_shuffle_ps(t5, t7, 0xee);
-    r[0] = _mm256_permute2f128_ps(u0, u4, 0x20);
-    r[1] = _mm256_permute2f128_ps(u1, u5, 0x20);
-    r[2] = _mm256_permute2f128_ps(u2, u6, 0x20);
-    r[3] = _mm256_permute2f128_ps(u3, u7, 0x20);
-    r[4] = _mm256_permute2f128_ps(u0, u4, 0x31);
-    r[5] = _mm256_permute2f128_ps(u1, u5, 0x31);
-    r[6] = _mm256_permute2f128_ps(u2, u6, 0x31);
-    r[7] = _mm256_permute2f128_ps(u3, u7, 0x31);
-}
-
 static const unsigned char *source_row(const kern_gather_source *s, int32_t lane, int64_t d)
 {
     return (const unsigned char *)s->table + (size_t)s->index[lane] * dtype_bytes(s->type, d);
@@ -61,7 +40,7 @@ void kern_avx2_gather(const kern_gather_args *a)
             for (int64_t f = 0; f < n; f += 8) {
                 __m256 r[8];
                 for (int i = 0; i < 8; i++) r[i] = _mm256_load_ps(rows[i] + f);
-                transpose8(r);
+                vec_transpose8(r);
                 for (int i = 0; i < 8 && f + i < n; i++)
                     _mm256_store_ps(a->y + (f0 + f + i) * KERN_LANES + lane0, _mm256_mul_ps(r[i], scale));
             }
@@ -84,7 +63,7 @@ VEC_INLINE __m256 pool_half(const pool_step step, __m256 acc, const float *x, in
 {
     __m256 r[8];
     for (int i = 0; i < 8; i++) r[i] = _mm256_load_ps(x + i * KERN_LANES);
-    transpose8(r); /* now [8 tokens][8 features] */
+    vec_transpose8(r); /* now [8 tokens][8 features] */
     for (int t = t0; t < t1; t++, weight += 1.0f) {
         if (step == POOL_MAX)
             acc = _mm256_max_ps(r[t], acc);

@@ -28,7 +28,7 @@ TILE_INLINE __m256 tile_broadcast(const unsigned char *p)
     return _mm256_set1_ps(f);
 }
 
-/* w: element (row, step) is at w + row * row_bytes + step * step_bytes. x: step k at x + k * 16. y: row i at y + i *
+/* w: element (row, step) is at w + row * row_bytes + step * step_bytes. x: step k at x + k * 16 (fma_by: or other strides). y: row i at y + i *
  * y_stride. */
 typedef struct tile16 {
     __m256 a0, b0, a1, b1, a2, b2, a3, b3, a4, b4, a5, b5;
@@ -103,16 +103,17 @@ TILE_INLINE void tile16_store(const int rows, const tile16 *t, float *y, int64_t
 /* clang-format off */
 #define TILE16_STEP()                                                                                                  \
     do {                                                                                                               \
-        const __m256 xa = _mm256_load_ps(x), xb = _mm256_load_ps(x + 8);                                               \
+        const __m256 xa = _mm256_loadu_ps(x), xb = _mm256_loadu_ps(x + 8);                                             \
         DO(0, w) DO(1, w + row_bytes) DO(2, w + 2 * row_bytes)                                                         \
         DO(3, w3) DO(4, w3 + row_bytes) DO(5, w3 + 2 * row_bytes)                                                      \
-        x += KERN_LANES, w += step_bytes, w3 += step_bytes;                                                            \
+        x += x_step, w += step_bytes, w3 += step_bytes;                                                                \
     } while (0)
 /* clang-format on */
 
-/* t += w x over k steps. `stream`: ahead is in use. */
-TILE_INLINE void tile16_fma(const int rows, tile16 *t, const unsigned char *w, int64_t row_bytes,
-                            const int64_t step_bytes, const float *x, int64_t k, const bool stream, tile_ahead ahead)
+/* t += w x over k steps; step k of x is at x + k * x_step, any alignment. `stream`: ahead is in use. */
+TILE_INLINE void tile16_fma_by(const int rows, tile16 *t, const unsigned char *w, int64_t row_bytes,
+                               const int64_t step_bytes, const float *x, const int64_t x_step, int64_t k,
+                               const bool stream, tile_ahead ahead)
 {
     const unsigned char *w3 = w + 3 * row_bytes;
     int64_t i = 0;
@@ -125,6 +126,12 @@ TILE_INLINE void tile16_fma(const int rows, tile16 *t, const unsigned char *w, i
     for (; i < k; i++) TILE16_STEP();
 }
 #undef DO
+
+TILE_INLINE void tile16_fma(const int rows, tile16 *t, const unsigned char *w, int64_t row_bytes,
+                            const int64_t step_bytes, const float *x, int64_t k, const bool stream, tile_ahead ahead)
+{
+    tile16_fma_by(rows, t, w, row_bytes, step_bytes, x, KERN_LANES, k, stream, ahead);
+}
 
 /* Eight lanes: x and y point at the first of them, steps are still 16 floats apart. */
 typedef struct tile8 {

@@ -5,50 +5,14 @@
  * Every element is one chain of FMAs in step order: the bits of AVX2. */
 #include "kern/avx2/kern_avx2_attention.h"
 #include "kern/avx512/kern_avx512.h"
-#include "kern/avx512/kern_avx512_vec.h"
-
-typedef struct tile512 {
-    vec512_f32 a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15;
-} tile512;
-
-#define TILE_EACH(DO) \
-    DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15)
-
-VEC512_INLINE void tile_zero(tile512 *t)
-{
-#define DO(i) t->a##i = vec512_set1(0.0f);
-    TILE_EACH(DO)
-#undef DO
-}
-
-/* Rows times `by`, to y and on. */
-VEC512_INLINE void tile_store(const int rows, const tile512 *t, vec512_f32 by, float *y)
-{
-#define DO(i) \
-    if (rows > i) vec512_store(y + (i)*KERN_LANES, vec512_mul(t->a##i, by));
-    TILE_EACH(DO)
-#undef DO
-}
-
-/* t += w x over k steps; element (row, step) of w is at w + row * row_bytes + step * step_bytes, step of x at x + step * 16. */
-VEC512_INLINE void tile_fma(const int rows, tile512 *t, const unsigned char *w, const int row_bytes,
-                            const int step_bytes, const float *x, int64_t k)
-{
-    for (int64_t step = 0; step < k; step++, w += step_bytes, x += KERN_LANES) {
-        const vec512_f32 v = vec512_load(x);
-#define DO(i) \
-    if (rows > i) t->a##i = vec512_fma(vec512_broadcast(w + (i)*row_bytes), v, t->a##i);
-        TILE_EACH(DO)
-#undef DO
-    }
-}
+#include "kern/avx512/kern_avx512_tile.h"
 
 #define ATTENTION_TILES(rows)                                                                                       \
     static void scores_rows##rows(const unsigned char *k, const float *q, int64_t head_dim, float *weight)          \
     {                                                                                                               \
         tile512 t;                                                                                                  \
         tile_zero(&t);                                                                                              \
-        tile_fma(rows, &t, k, 4, 64, q, head_dim);                                                                  \
+        tile_fma(rows, 1, &t, k, 4, 64, &q, KERN_LANES, head_dim);                                                  \
         tile_store(rows, &t, vec512_set1(1.0f), weight);                                                            \
     }                                                                                                               \
     static void values_rows##rows(const kern_attention_args *a, const cluster *c, int64_t f, const __m256 *inverse, \
@@ -60,7 +24,7 @@ VEC512_INLINE void tile_fma(const int rows, tile512 *t, const unsigned char *w, 
         for (int32_t j = c->key0, n; j < c->key1; j += n, weight += n * KERN_LANES) {                               \
             n = KERN_LANES - j % KERN_LANES;                                                                        \
             if (n > c->key1 - j) n = c->key1 - j;                                                                   \
-            tile_fma(rows, &t, key_at(a, v, j), 64, 4, weight, n);                                                  \
+            tile_fma(rows, 1, &t, key_at(a, v, j), 64, 4, &weight, KERN_LANES, n);                                  \
         }                                                                                                           \
         tile_store(rows, &t, vec512_pair(inverse[0], inverse[1]), to);                                              \
     }

@@ -11,4 +11,6 @@ void KERN_AVX512(overlay)(kern_table *t)
     t->linear = KERN_AVX512(linear);
     t->gemv = KERN_AVX512(gemv);
     t->attention = KERN_AVX512(attention);
+    t->delta = KERN_AVX512(delta);
+    t->delta_row = KERN_AVX512(delta_row);
 }

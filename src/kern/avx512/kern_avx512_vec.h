@@ -12,7 +12,7 @@
 
 #define VEC512_INLINE static inline __attribute__((always_inline))
 
-/* Floats: set1, load and store (64-byte aligned), fma (x y + z, rounded once), mul, pair (two halves), all (the first of four everywhere), spread4 (float i in the lanes of
+/* Floats: set1, load and store (64-byte aligned; _any: any alignment), fma (x y + z, rounded once), mul, pair (two halves), all (the first of four everywhere), spread4 (float i in the lanes of
  * quarter i), quarter (four lanes).
  * Integers: bytes (64, any alignment), quarters (16 bytes four times), halves (32 and 32 bytes), rows (16 bytes of four rows), words (an int16 for
  * each quarter), low (zeros behind); right, right_each, left_each (shifts of words); less (a - b, int32); lookup (VPSHUFB); pick (word i is word
@@ -33,6 +33,11 @@ typedef struct vec512_int {
 VEC512_INLINE vec512_f32 vec512_set1(float f) { return (vec512_f32){_mm256_set1_ps(f), _mm256_set1_ps(f)}; }
 VEC512_INLINE vec512_f32 vec512_load(const float *p) { return (vec512_f32){_mm256_load_ps(p), _mm256_load_ps(p + 8)}; }
 VEC512_INLINE void vec512_store(float *p, vec512_f32 x) { _mm256_store_ps(p, x.a), _mm256_store_ps(p + 8, x.b); }
+VEC512_INLINE vec512_f32 vec512_load_any(const float *p)
+{
+    return (vec512_f32){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+}
+VEC512_INLINE void vec512_store_any(float *p, vec512_f32 x) { _mm256_storeu_ps(p, x.a), _mm256_storeu_ps(p + 8, x.b); }
 VEC512_INLINE vec512_f32 vec512_fma(vec512_f32 x, vec512_f32 y, vec512_f32 z)
 {
     return (vec512_f32){_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
@@ -198,6 +203,8 @@ typedef __m512 vec512_f32;
 VEC512_INLINE vec512_f32 vec512_set1(float f) { return _mm512_set1_ps(f); }
 VEC512_INLINE vec512_f32 vec512_load(const float *p) { return _mm512_load_ps(p); } /* 64-byte aligned */
 VEC512_INLINE void vec512_store(float *p, vec512_f32 x) { _mm512_store_ps(p, x); }
+VEC512_INLINE vec512_f32 vec512_load_any(const float *p) { return _mm512_loadu_ps(p); }
+VEC512_INLINE void vec512_store_any(float *p, vec512_f32 x) { _mm512_storeu_ps(p, x); }
 VEC512_INLINE vec512_f32 vec512_fma(vec512_f32 a, vec512_f32 b, vec512_f32 c) { return _mm512_fmadd_ps(a, b, c); }
 
 VEC512_INLINE vec512_f32 vec512_mul(vec512_f32 x, vec512_f32 y) { return _mm512_mul_ps(x, y); }

@@ -58,8 +58,14 @@ typedef struct row {
     {                               \
         key, GGUF_ARRAY, 0, NULL, n \
     }
+/* A key that the usual ones have and this file has not. */
+#define NONE(key)                        \
+    {                                    \
+        key, GGUF_KIND_COUNT, 0, NULL, 0 \
+    }
 #define S "sliding_attention "
 #define F "full_attention "
+#define L "linear_attention "
 
 static const row rows[] = {
     {"llama",
@@ -220,13 +226,89 @@ static const row rows[] = {
      {R("attention.layer_norm_epsilon", 0.5), R("rope.freq_base", 1000)},
      {{"model_type", 0, "nomic_bert"}, {"rope_theta", 1000, NULL}, {"type_vocab_size", 0, NULL}},
      NULL},
+    {"qwen35",
+     5,
+     {{0}},
+     {{"model_type", 0, "qwen3_5_text"},
+      {"layer_types", 0, L L L F L},
+      {"linear_num_value_heads", 6, NULL},
+      {"linear_value_head_dim", 12, NULL},
+      {"num_hidden_layers", 5, NULL},
+      {"partial_rotary_factor", 1, NULL}},
+     NULL},
+    {"qwen35",
+     3,
+     {I("nextn_predict_layers", 1), BOOLS("attention.recurrent_layers", 3), I("full_attention_interval", 1),
+      I("rope.dimension_count", 4)},
+     {{"num_hidden_layers", 2, NULL},
+      {"layer_types", 0, L L},
+      {"linear_key_head_dim", 8, NULL},
+      {"linear_num_key_heads", 2, NULL},
+      {"linear_conv_kernel_dim", 4, NULL},
+      {"partial_rotary_factor", 4.5 / 16, NULL}},
+     NULL},
+    {"qwen35", 3, {I("full_attention_interval", 2)}, {{"layer_types", 0, L F L}}, NULL},
+    {"qwen35", 3, {I("full_attention_interval", 0)}, {{0}}, "key \"qwen35.full_attention_interval\": want 1 or more"},
+    {"qwen35",
+     2,
+     {BOOLS("attention.recurrent_layers", 3)},
+     {{0}},
+     "key \"qwen35.attention.recurrent_layers\": want a bool for each block"},
+    {"qwen35", 2, {I("nextn_predict_layers", 2)}, {{0}}, "key \"qwen35.nextn_predict_layers\": as many as"},
+    {"qwen35", 2, {I("ssm.inner_size", 50)}, {{0}}, "key \"qwen35.ssm.inner_size\": want a multiple"},
+    {"qwen35", 2, {I("ssm.inner_size", 0)}, {{0}}, "key \"qwen35.ssm.inner_size\": want a multiple"},
+    {"qwen35", 2, {I("ssm.time_step_rank", 0)}, {{0}}, "key \"qwen35.ssm.time_step_rank\": want 1 or more"},
+    {"qwen35", 2, {T("rope.dimension_sections", "x")}, {{0}}, "\"qwen35.rope.dimension_sections\": want whole"},
+    {"qwen35", 2, {BOOLS("rope.dimension_sections", 5)}, {{0}}, "\"qwen35.rope.dimension_sections\": want whole"},
+    {"qwen35", 2, {NONE("ssm.conv_kernel")}, {{0}}, "key \"qwen35.ssm.conv_kernel\": is not there"},
+    {"qwen35", 2, {NONE("ssm.state_size")}, {{0}}, "key \"qwen35.ssm.state_size\": is not there"},
+    {"qwen35", 2, {NONE("ssm.group_count")}, {{0}}, "key \"qwen35.ssm.group_count\": is not there"},
+    {"qwen35", 2, {NONE("ssm.time_step_rank")}, {{0}}, "key \"qwen35.ssm.time_step_rank\": is not there"},
+    {"qwen35", 2, {NONE("ssm.inner_size")}, {{0}}, "key \"qwen35.ssm.inner_size\": is not there"},
+    {"qwen35", 2, {NONE("block_count")}, {{0}}, "key \"qwen35.block_count\": is not there"},
+    {"qwen35", 2, {I("expert_count", 4)}, {{0}}, "key \"qwen35.expert_count\" is not supported"},
+    {"qwen35moe",
+     2,
+     {NONE("feed_forward_length"), I("expert_count", 8), I("expert_used_count", 2), I("expert_feed_forward_length", 5),
+      I("expert_shared_feed_forward_length", 7)},
+     {{"model_type", 0, "qwen3_5_moe_text"},
+      {"num_experts", 8, NULL},
+      {"num_experts_per_tok", 2, NULL},
+      {"moe_intermediate_size", 5, NULL},
+      {"shared_expert_intermediate_size", 7, NULL},
+      {"intermediate_size", 0, "none"}},
+     NULL},
+    {"qwen35moe",
+     2,
+     {I("expert_count", 8), I("expert_used_count", 2), I("expert_feed_forward_length", 5)},
+     {{0}},
+     "key \"qwen35moe.expert_shared_feed_forward_length\": is not there"},
+    {"qwen3next",
+     4,
+     {I("expert_count", 8), I("expert_used_count", 2), I("expert_feed_forward_length", 5),
+      I("expert_shared_feed_forward_length", 7)},
+     {{"model_type", 0, "qwen3_next"},
+      {"norm_topk_prob", 0, "true"},
+      {"decoder_sparse_step", 1, NULL},
+      {"intermediate_size", 48, NULL},
+      {"layer_types", 0, L L L F}},
+     NULL},
 };
+
+static bool names_key(const row *r, const char *key)
+{
+    for (int i = 0; i < MAX_KEYS && r->keys[i].name; i++)
+        if (strcmp(r->keys[i].name, key) == 0) return true;
+    return false;
+}
 
 static void put_extra(gguf_file_maker *f, const char *arch, const extra *e)
 {
     char key[160];
     snprintf(key, sizeof(key), "%s.%s", arch, e->name);
-    if (e->kind == GGUF_STRING) {
+    if (e->kind == GGUF_KIND_COUNT) {
+        return;
+    } else if (e->kind == GGUF_STRING) {
         gguf_make_text(f, key, e->text);
     } else if (e->kind == GGUF_F32) {
         gguf_make_f32(f, key, (float)e->number);
@@ -243,6 +325,7 @@ static void put_file(const row *r)
 {
     static const char *const tokens[3] = {"a", "b", "c"};
     const bool encoder = strstr(r->arch, "bert") != NULL;
+    const bool hybrid = strstr(r->arch, "qwen35") || strstr(r->arch, "next");
     gguf_file_maker f;
     gguf_make(&f);
     gguf_make_text(&f, "general.architecture", r->arch);
@@ -250,7 +333,12 @@ static void put_file(const row *r)
     const extra usual[] = {I("context_length", 64),      I("embedding_length", 32),
                            I("block_count", r->layers),  I("feed_forward_length", 48),
                            I("attention.head_count", 2), R("attention.layer_norm_rms_epsilon", 0.25)};
-    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]) - encoder; i++) put_extra(&f, r->arch, &usual[i]);
+    const extra delta[] = {I("ssm.conv_kernel", 4), I("ssm.state_size", 8), I("ssm.group_count", 2),
+                           I("ssm.time_step_rank", 6), I("ssm.inner_size", 72)};
+    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]) - encoder; i++)
+        if (!names_key(r, usual[i].name)) put_extra(&f, r->arch, &usual[i]);
+    for (size_t i = 0; hybrid && i < sizeof(delta) / sizeof(delta[0]); i++)
+        if (!names_key(r, delta[i].name)) put_extra(&f, r->arch, &delta[i]);
     for (int i = 0; i < MAX_KEYS && r->keys[i].name; i++) put_extra(&f, r->arch, &r->keys[i]);
     gguf_make_write(&f, dir, "m.gguf");
 }
@@ -329,13 +417,15 @@ static void test_stored(void **state)
     static const struct {
         row r;
         uint32_t stored;
-    } kinds[] = {{{"llama", 1, {{0}}, {{0}}, NULL}, ARCH_STORED_ROPE_PAIRS},
-                 {{"granite", 1, {R("logit_scale", 1)}, {{0}}, NULL}, ARCH_STORED_ROPE_PAIRS},
-                 {{"smollm3", 1, {{0}}, {{0}}, NULL}, ARCH_STORED_ROPE_PAIRS},
-                 {{"qwen3", 1, {{0}}, {{0}}, NULL}, 0},
-                 {{"phi3", 1, {{0}}, {{0}}, NULL}, 0},
-                 {{"gemma3", 1, {{0}}, {{0}}, NULL}, ARCH_STORED_WHOLE_NORMS},
-                 {{"gemma2", 1, {{0}}, {{0}}, NULL}, ARCH_STORED_WHOLE_NORMS}};
+    } kinds[] = {
+        {{"llama", 1, {{0}}, {{0}}, NULL}, ARCH_STORED_ROPE_PAIRS},
+        {{"granite", 1, {R("logit_scale", 1)}, {{0}}, NULL}, ARCH_STORED_ROPE_PAIRS},
+        {{"smollm3", 1, {{0}}, {{0}}, NULL}, ARCH_STORED_ROPE_PAIRS},
+        {{"qwen3", 1, {{0}}, {{0}}, NULL}, 0},
+        {{"phi3", 1, {{0}}, {{0}}, NULL}, 0},
+        {{"gemma3", 1, {{0}}, {{0}}, NULL}, ARCH_STORED_WHOLE_NORMS},
+        {{"gemma2", 1, {{0}}, {{0}}, NULL}, ARCH_STORED_WHOLE_NORMS},
+        {{"qwen35", 1, {{0}}, {{0}}, NULL}, ARCH_STORED_WHOLE_NORMS | ARCH_STORED_DECAY | ARCH_STORED_TILED_HEADS}};
     char path[TMP_PATH];
     tmp_make(dir);
     tmp_join(path, dir, "m.gguf");

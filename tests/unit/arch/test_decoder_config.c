@@ -27,12 +27,24 @@ static const char *const base[][2] = {
     {"num_experts", "4"},
     {"num_experts_per_tok", "2"},
     {"moe_intermediate_size", "6"},
+    {"linear_num_key_heads", "2"},
+    {"linear_num_value_heads", "4"},
+    {"linear_key_head_dim", "5"},
+    {"linear_value_head_dim", "7"},
 };
+
+/* What a model that sees images has inside. */
+#define TEXT(more)                                                                                                                  \
+    "\"text_config\":{\"hidden_size\":12,\"num_hidden_layers\":3,\"num_attention_heads\":2,\"head_dim\":8,\"hidden_act\":\"silu\"," \
+    "\"intermediate_size\":20,\"vocab_size\":90,\"max_position_embeddings\":64,\"num_experts\":4,"                                  \
+    "\"num_experts_per_tok\":2,\"moe_intermediate_size\":6,\"linear_num_key_heads\":2,\"linear_num_value_heads\":4,"                \
+    "\"linear_key_head_dim\":5,\"linear_value_head_dim\":7" more "}"
 
 #define BAD LATH_ERR_FORMAT
 #define NOT LATH_ERR_UNSUPPORTED
 #define EVERY(type) \
     {type, NULL, "", LATH_OK, NULL}, { type, "vocab_size", "", BAD, "no \"vocab_size\" in it" }
+#define HYBRID "\"head_dim\":8"
 static const row rows[] = {
     EVERY("llama"),
     EVERY("mistral"),
@@ -150,6 +162,62 @@ static const row rows[] = {
     {"qwen3_moe", NULL, "\"mlp_only_layers\":[-1]", BAD, "\"mlp_only_layers\": want an array of layers"},
     {"qwen3_moe", NULL, "\"mlp_only_layers\":[2,900]", LATH_OK,
      NULL}, /* as in the reference, layers that there are not */
+
+    /* delta nets */
+    {"qwen3_5_text", NULL, HYBRID, LATH_OK, NULL},
+    {"qwen3_5_moe_text", NULL, HYBRID, LATH_OK, NULL},
+    {"qwen3_5_moe_text", "intermediate_size", HYBRID, LATH_OK, NULL},
+    {"qwen3_next", NULL, HYBRID, LATH_OK, NULL},
+    {"qwen3_5_text", "vocab_size", HYBRID, BAD, "no \"vocab_size\" in it"},
+    {"qwen3_5_text", "linear_num_key_heads", HYBRID, BAD, "no \"linear_num_key_heads\" in it"},
+    {"qwen3_5_text", "linear_num_key_heads", HYBRID ",\"linear_num_key_heads\":0", BAD, "\"linear_num_key_heads\" is"},
+    {"qwen3_5_text", "linear_num_key_heads", HYBRID ",\"linear_num_key_heads\":3", BAD,
+     "linear_num_value_heads 4 is no multiple of linear_num_key_heads 3"},
+    {"qwen3_5_text", "linear_num_key_heads", HYBRID ",\"linear_num_key_heads\":8", BAD,
+     "linear_num_value_heads 4 is no multiple of linear_num_key_heads 8"},
+    {"qwen3_5_text", "linear_num_value_heads", HYBRID, BAD, "no \"linear_num_value_heads\" in it"},
+    {"qwen3_5_text", "linear_num_value_heads", HYBRID ",\"linear_num_value_heads\":0", BAD,
+     "\"linear_num_value_heads\" is"},
+    {"qwen3_5_text", "linear_num_value_heads", HYBRID ",\"linear_num_value_heads\":-4", BAD,
+     "\"linear_num_value_heads\" is"},
+    {"qwen3_5_text", "linear_key_head_dim", HYBRID ",\"linear_key_head_dim\":0", BAD, "\"linear_key_head_dim\" is"},
+    {"qwen3_5_text", "linear_key_head_dim", HYBRID ",\"linear_key_head_dim\":1e12", BAD, "\"linear_key_head_dim\" is"},
+    {"qwen3_5_text", "linear_value_head_dim", HYBRID ",\"linear_value_head_dim\":\"7\"", BAD,
+     "\"linear_value_head_dim\": want"},
+    {"qwen3_5_text", NULL, HYBRID ",\"linear_conv_kernel_dim\":0", BAD, "\"linear_conv_kernel_dim\" is"},
+    {"qwen3_5_text", NULL, HYBRID ",\"linear_conv_kernel_dim\":1", BAD, "\"linear_conv_kernel_dim\" is"},
+    {"qwen3_5_text", NULL, HYBRID ",\"linear_conv_kernel_dim\":17", BAD, "\"linear_conv_kernel_dim\" is"},
+    {"qwen3_5_text", NULL, HYBRID ",\"full_attention_interval\":0", BAD, "\"full_attention_interval\" is"},
+    {"qwen3_5_text", NULL, HYBRID ",\"full_attention_interval\":-4", BAD, "\"full_attention_interval\" is"},
+    {"qwen3_5_text", NULL, HYBRID ",\"full_attention_interval\":1", LATH_OK, NULL},
+    {"qwen3_5_text", NULL, HYBRID ",\"layer_types\":[\"linear_attention\",\"linear_attention\"]", BAD,
+     "\"layer_types\": want an array of 3 strings"},
+    {"qwen3_5_text", NULL, HYBRID ",\"layer_types\":[\"linear_attention\",\"sliding_attention\",\"full_attention\"]",
+     NOT, "layer type sliding_attention is not supported"},
+    {"qwen3_5_text", NULL, HYBRID ",\"layer_types\":[\"linear_attention\",\"mamba\",\"full_attention\"]", NOT,
+     "layer type mamba is not supported"},
+    {"qwen3_5_text", NULL, HYBRID ",\"attn_output_gate\":false", NOT, "attn_output_gate false is not supported"},
+    {"qwen3_5_text", NULL, HYBRID ",\"attn_output_gate\":1", BAD, "\"attn_output_gate\": want"},
+    {"qwen3_5_text", "hidden_act", HYBRID ",\"hidden_act\":\"gelu\"", NOT, "hidden_act \"gelu\" is not supported"},
+    {"qwen3_5_text", NULL, HYBRID ",\"partial_rotary_factor\":0.01", BAD,
+     "partial_rotary_factor leaves nothing of a head of 8"},
+    {"qwen3_5_text", NULL,
+     HYBRID ",\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":1e7,\"partial_rotary_factor\":\"1\"}", BAD,
+     "\"partial_rotary_factor\": want a number"},
+    {"qwen3_5_moe_text", NULL, HYBRID ",\"shared_expert_intermediate_size\":-1", BAD,
+     "\"shared_expert_intermediate_size\" is"},
+    {"qwen3_5_moe_text", "num_experts", HYBRID ",\"num_experts\":0", BAD, "\"num_experts\" is"},
+    {"qwen3_next", NULL, HYBRID ",\"decoder_sparse_step\":0", BAD, "\"decoder_sparse_step\" is"},
+    {"qwen3_next", "linear_value_head_dim", HYBRID, BAD, "no \"linear_value_head_dim\" in it"},
+    {"qwen3_5", NULL, "", BAD, "want \"text_config\", an object"},
+    {"qwen3_5", NULL, "\"text_config\":null", BAD, "want \"text_config\", an object"},
+    {"qwen3_5", NULL, "\"text_config\":{}", BAD, "in it"},
+    {"qwen3_5", NULL, TEXT(""), LATH_OK, NULL},
+    {"qwen3_5", NULL, TEXT(",\"full_attention_interval\":0"), BAD, "\"full_attention_interval\" is"},
+    {"qwen3_5", NULL, TEXT("") ",\"tie_word_embeddings\":1", BAD, "\"tie_word_embeddings\": want"},
+    {"qwen3_5_moe", NULL, "\"text_config\":7", BAD, "want \"text_config\", an object"},
+    {"qwen3_5_moe", NULL, TEXT(""), LATH_OK, NULL},
+    {"qwen3_5_moe", NULL, TEXT(",\"linear_conv_kernel_dim\":0"), BAD, "\"linear_conv_kernel_dim\" is"},
 };
 
 static void configuration(const row *r, buf *b)
@@ -190,8 +258,11 @@ static void test_values(void **state)
 
 /* -------------------------------------------------------------------------------------------------------------- weights */
 
-/* A golden model whose config.json has `with` for `old`: refused with `part` in the message. */
-static void refused(const char *name, const char *old, const char *with, lath_status status, const char *part)
+/* A copy of a golden model in which `edit` put `with` for `old`: refused with `part` in the message. */
+typedef void (*editor)(const char *dir, const char *old, const char *with);
+
+static void refused_by(editor edit, const char *name, const char *old, const char *with, lath_status status,
+                       const char *part)
 {
     char from[1024], dir[TMP_PATH];
     lath_error err = {0};
@@ -199,12 +270,22 @@ static void refused(const char *name, const char *old, const char *with, lath_st
     lath_model *m = NULL;
     test_path(from, sizeof(from), "golden/decoder", name);
     tmp_copy(dir, from);
-    tmp_replace(dir, "config.json", old, with);
+    edit(dir, old, with);
     assert_ok(lath_runtime_create(NULL, &rt, &err), err);
     const lath_status st = lath_model_open(rt, dir, NULL, &m, &err);
     if (st != status || !strstr(err.msg, part)) fail_msg("%s: status %d, \"%s\"", with, (int)st, err.msg);
     lath_runtime_destroy(rt);
     tmp_remove(dir);
+}
+
+static void edit_config(const char *dir, const char *old, const char *with)
+{
+    tmp_replace(dir, "config.json", old, with);
+}
+
+static void refused(const char *name, const char *old, const char *with, lath_status status, const char *part)
+{
+    refused_by(edit_config, name, old, with, status, part);
 }
 
 static void test_weights(void **state)
@@ -221,6 +302,42 @@ static void test_weights(void **state)
             "tensor \"model.layers.0.self_attn.qkv_proj.weight\": shape [40,24], want [72,24]");
     refused("phi3_window", "\"intermediate_size\": 27", "\"intermediate_size\": 54", LATH_ERR_FORMAT,
             "tensor \"model.layers.0.mlp.gate_up_proj.weight\": shape [54,24], want [108,24]");
+}
+
+#define CONV "layers.0.linear_attn.conv1d.weight\":{\"dtype\":\"BF16\",\"shape\":"
+#define EXPERTS "layers.0.mlp.experts.gate_up_proj\":{\"dtype\":\"BF16\",\"shape\":"
+static void test_delta_weights(void **state)
+{
+    static const struct {
+        const char *name, *old, *with, *part;
+    } cases[] = {
+        {"qwen3_5_text", "layers.1.linear_attn.A_log", "layers.1.linear_attn.A_lag",
+         "no tensor \"model.layers.1.linear_attn.A_log\""},
+        {"qwen3_5_text", "layers.3.linear_attn.dt_bias", "layers.3.linear_attn.dt_bios",
+         "no tensor \"model.layers.3.linear_attn.dt_bias\""},
+        {"qwen3_5_text", "layers.0.linear_attn.in_proj_z.weight", "layers.0.linear_attn.in_proj_y.weight",
+         "no tensor \"model.layers.0.linear_attn.in_proj_z.weight\""},
+        {"qwen3_5_text", CONV "[168,1,4]", CONV "[168,2,2]",
+         "tensor \"model.layers.0.linear_attn.conv1d.weight\": shape [168,2,2], want [168,1,4]"},
+        {"qwen3_5_text", CONV "[168,1,4]", CONV "[4,1,168]", "tensor \"model.layers.0.linear_attn.conv1d.weight\""},
+        {"qwen3_5_moe_text", "layers.0.mlp.shared_expert_gate.weight", "layers.0.mlp.shared_expert_gote.weight",
+         "no tensor \"model.layers.0.mlp.shared_expert_gate.weight\""},
+        {"qwen3_5_moe_text", EXPERTS "[7,22,28]", EXPERTS "[7,28,22]",
+         "tensor \"model.layers.0.mlp.experts.gate_up_proj\": shape [7,28,22], want [7,22,28]"},
+        {"qwen3_next", "layers.2.linear_attn.in_proj_ba.weight", "layers.2.linear_attn.in_proj_ab.weight",
+         "no tensor \"model.layers.2.linear_attn.in_proj_ba.weight\""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        refused_by(tmp_edit_header, cases[i].name, cases[i].old, cases[i].with, LATH_ERR_FORMAT, cases[i].part);
+    refused("qwen3_5_text", "\"linear_conv_kernel_dim\": 4", "\"linear_conv_kernel_dim\": 3", LATH_ERR_FORMAT,
+            "tensor \"model.layers.0.linear_attn.conv1d.weight\": shape [168,1,4], want [168,1,3]");
+    refused("qwen3_5_text", "\"linear_num_key_heads\": 2", "\"linear_num_key_heads\": 3", LATH_ERR_FORMAT,
+            "tensor \"model.layers.0.linear_attn.in_proj_qkv.weight\": shape [168,40], want [192,40]");
+    refused("qwen3_5_text", "\"head_dim\": 24", "\"head_dim\": 48", LATH_ERR_FORMAT,
+            "tensor \"model.layers.2.self_attn.q_proj.weight\": shape [192,40], want [384,40]");
+    refused("qwen3_5_with_images", "\"full_attention_interval\": 2", "\"full_attention_interval\": 3", LATH_ERR_FORMAT,
+            "no tensor \"model.language_model.layers.2.self_attn.q_proj.weight\"");
 }
 
 /* A head of its own that an untied model lacks concerns only who generates. */
@@ -249,6 +366,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_delta_weights),
         cmocka_unit_test(test_head),
     };
     return TEST_RUN(tests);

@@ -116,7 +116,7 @@ static const char show[] =
 
 static void test_messages(void **state)
 {
-    const lath_message pairs[] = {{"system", {"s", 1}}, {"user", {NULL, 0}}, {"assistant", {"a\0b", 3}}};
+    const lath_message pairs[] = {{"system", {"s", 1}, {0}}, {"user", {NULL, 0}, {0}}, {"assistant", {"a\0b", 3}, {0}}};
     lath_chat_input in = LATH_CHAT_INPUT_INIT;
     (void)state;
     in.messages = pairs;
@@ -158,7 +158,8 @@ static void test_continued(void **state)
 
 static void test_refusals(void **state)
 {
-    const lath_message bad[] = {{"user", {"fine", 4}}, {"user", {"a\xFF", 2}}}, none[] = {{NULL, {"x", 1}}};
+    const lath_message bad[] = {{"user", {"fine", 4}, {0}}, {"user", {"a\xFF", 2}, {0}}},
+                       none[] = {{NULL, {"x", 1}, {0}}};
     lath_chat_input in = LATH_CHAT_INPUT_INIT;
     lath_chat_prompt p = {0};
     (void)state;
@@ -191,7 +192,7 @@ static void test_refusals(void **state)
 
 static void has_ids(lath_chat *chat, const char *content, const int32_t *want, size_t n)
 {
-    const lath_message m = {"user", text(content)};
+    const lath_message m = {"user", text(content), {0}};
     lath_chat_input in = LATH_CHAT_INPUT_INIT;
     lath_chat_prompt p = {0};
     in.messages = &m;
