@@ -9,6 +9,7 @@
 #include "engine/inspect.h"
 #include "support/inside_case.h"
 #include "support/test.h"
+#include "support/tmpdir.h"
 
 static const char *only;
 static lath_error err;
@@ -617,6 +618,63 @@ static void test_progress(void **state)
     inside_close(&c);
 }
 
+/* ---------------------------------------------------------------------------------------------------------- long prompts */
+
+enum { LONG = 600 /* more than a session's chunk of 512 */, LATE = 515 };
+
+typedef struct places {
+    uint8_t seen[LONG + 1];
+    int32_t calls, rows;
+} places;
+
+static int mark(void *ctx, lath_value *v)
+{
+    places *p = ctx;
+    for (size_t i = 0; i < v->n; i++) p->seen[v->positions[i]]++;
+    p->calls++;
+    p->rows += (int32_t)v->n;
+    return 0;
+}
+
+/* Positions are the sequence's whichever batch they come in; the last one is the call's. */
+static void test_long(void **state)
+{
+    (void)state;
+    char dir[512], from[1024];
+    lath_runtime *rt;
+    lath_model *m;
+    lath_session *s;
+    lath_hooks *h;
+    places all = {.calls = 0}, late = all, last = all;
+    int32_t ids[LONG];
+    lath_session_options so = LATH_SESSION_OPTIONS_INIT;
+    snprintf(from, sizeof(from), "%s/golden/decoder/llama2", test_data_dir());
+    tmp_copy(dir, from);
+    tmp_replace(dir, "config.json", "\"max_position_embeddings\": 512,", "\"max_position_embeddings\": 2048,");
+    assert_ok(lath_runtime_create(NULL, &rt, &err), err);
+    assert_ok(lath_model_open(rt, dir, NULL, &m, &err), err);
+    so.ctx = LONG + 1;
+    assert_ok(lath_session_create(m, &so, &s, &err), err);
+    assert_ok(lath_hooks_create(m, &h, &err), err);
+    assert_ok(lath_hooks_add(h, LATH_POINT_RESIDUAL, 0, LATH_POSITION_ALL, mark, &all, &err), err);
+    assert_ok(lath_hooks_add(h, LATH_POINT_RESIDUAL, 0, LATE, mark, &late, &err), err);
+    assert_ok(lath_hooks_add(h, LATH_POINT_RESIDUAL, 0, LATH_POSITION_LAST, mark, &last, &err), err);
+    assert_ok(lath_session_set_hooks(s, h, &err), err);
+    for (int32_t i = 0; i < LONG; i++) ids[i] = 3 + i % 50;
+    assert_ok(lath_session_append(s, ids, LONG, &err), err);
+    assert_ok(lath_session_append(s, ids, 1, &err), err);
+    assert_int_equal(all.rows, LONG + 1);
+    for (int32_t i = 0; i <= LONG; i++) assert_int_equal(all.seen[i], 1);
+    assert_true(late.calls == 1 && late.seen[LATE] == 1);
+    assert_true(last.calls == 2 && last.seen[LONG - 1] == 1 && last.seen[LONG] == 1);
+    assert_int_equal(lath_hooks_applied(h, 0), LONG + 1);
+    lath_session_destroy(s);
+    lath_hooks_destroy(h);
+    lath_model_close(m);
+    lath_runtime_destroy(rt);
+    tmp_remove(dir);
+}
+
 int main(int argc, char **argv)
 {
     only = argc > 1 ? argv[1] : NULL;
@@ -624,6 +682,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_answer),   cmocka_unit_test(test_attribution), cmocka_unit_test(test_custom),
         cmocka_unit_test(test_specs),    cmocka_unit_test(test_ffn_session), cmocka_unit_test(test_gains),
         cmocka_unit_test(test_refusals), cmocka_unit_test(test_unused),      cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_long),
     };
     return TEST_RUN(tests);
 }
