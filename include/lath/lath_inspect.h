@@ -58,10 +58,9 @@ typedef enum lath_point {
 LATH_API const char *lath_point_name(lath_point point);
 
 enum {
-    LATH_LAYERS_ALL = -2,    /* every layer (of hooks) */
-    LATH_POSITION_ALL = -1,  /* every position */
-    LATH_POSITION_LAST = -2, /* the last position of each call: of the prompt, then each token that is added alone */
-    LATH_HEADS_ALL = -1
+    LATH_LAYERS_ALL = -2,   /* every layer (of hooks) */
+    LATH_POSITION_ALL = -1, /* every position */
+    LATH_POSITION_LAST = -2 /* the last position of each call: of the prompt, then each token that is added alone */
 };
 
 /* ------------------------------------------------------------------------------------------------------------------ hooks */
