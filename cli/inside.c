@@ -108,10 +108,7 @@ lath_status inside_open(inside *x, const lath_model *model, const options *o, la
     *x = (inside){.o = o};
     TRY(lath_model_get_info(model, &info, err));
     x->n_layers = info.n_layers;
-    if (o->ffn) {
-        const lath_status st = lath_ffn_open(model, o->ffn, &x->ffn, err);
-        if (st != LATH_OK) return err_wrap(err, st, "--ffn");
-    }
+    if (o->ffn) TRY(lath_ffn_open(model, o->ffn, &x->ffn, err));
     if (o->ablate.n + o->steer.n + o->patch.n == 0) return LATH_OK;
     TRY(lath_hooks_create(model, &x->hooks, err));
     TRY(add_edits(x, "ablate", &o->ablate, ablate, err));

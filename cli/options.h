@@ -38,7 +38,9 @@ enum option_group {
     GROUP_BENCH = 1 << 21,
     GROUP_INSIDE = 1 << 22, /* edits of a run, and another FFN */
     GROUP_TRACE = 1 << 23,
-    GROUP_WALK = 1 << 24 /* an index of a model's features */
+    GROUP_WALK = 1 << 24,  /* an index of a model's features */
+    GROUP_SWEEP = 1 << 25, /* prompts with answers */
+    GROUP_TOP = 1 << 26    /* lists of likely tokens */
 };
 
 typedef struct string_list {
@@ -74,7 +76,8 @@ typedef struct options {
     int positions;                               /* 1: all */
     int verbose;
     bool quiet, help, lossy, json, jsonl, no_normalize, no_truncate, ids, tokens, offsets, no_special, decode,
-        keep_special, no_parse_special, tensors, raw, all_positions, chat, think, no_think, hide_reasoning, heads, weights;
+        keep_special, no_parse_special, tensors, raw, all_positions, chat, think, no_think, hide_reasoning, heads,
+        weights;
 } options;
 
 typedef struct option_choice {

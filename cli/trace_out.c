@@ -155,12 +155,13 @@ static void put_norm(buf *b, double v)
         buf_printf(b, " %9.2f", v);
 }
 
-/* The token that a layer's heads look at most, by the mean of their weights. */
+/* The token that a layer's heads look at most, by the mean of their weights; the first one, which most heads rest on when they look for nothing (Xiao et al. 2023),
+ * only where there is no other. */
 static lath_status put_looks(const trace_view *v, int32_t layer, buf *b, lath_error *err)
 {
     const size_t seen = (size_t)v->position + 1;
     int32_t heads = 0, first = 0;
-    size_t n, best = 0;
+    size_t n, best = seen > 1;
     double *sum = alloc_array(alloc_default(), seen, sizeof(*sum));
     lath_status st = LATH_OK;
     if (!sum) return err_nomem(err, seen * sizeof(*sum));
@@ -168,7 +169,7 @@ static lath_status put_looks(const trace_view *v, int32_t layer, buf *b, lath_er
     for (const float *w; (w = weights_of(v, layer, heads, &n, &first)) != NULL; heads++) {
         for (size_t i = 0; i < n && (size_t)first + i < seen; i++) sum[(size_t)first + i] += w[i];
     }
-    for (size_t i = 1; i < seen; i++) {
+    for (size_t i = best + 1; i < seen; i++) {
         if (sum[i] > sum[best]) best = i;
     }
     if (heads) {
@@ -231,7 +232,7 @@ lath_status trace_put_table(const trace_view *v, buf *b, lath_error *err)
     if (v->answer >= 0)
         buf_printf(b, "  %7s  %6s %9s %9s  %s", "rank", "prob", "attention", "FFN",
                    v->top > 1 ? "likeliest tokens" : "likeliest token");
-    if (v->weights) buf_str(b, "        looks at");
+    if (v->weights) buf_str(b, "        looks at, first token aside");
     buf_char(b, '\n');
     for (int32_t l = 0; l < v->info.n_layers; l++) TRY(put_row(v, l, b, err));
     if (v->heads) put_best_heads(v, b);

@@ -49,39 +49,39 @@ static void copy_or_zero(float *out, const float *from, size_t d)
         memset(out, 0, d * sizeof(*out));
 }
 
-/* One waypoint: [parts, d]. x: the stream before the layer. */
+/* One waypoint: [parts, d]. x: the stream before the layer, behind: behind it. */
 static void put_waypoint(const lath_trace *t, const lath_trace_info *info, int32_t layer, int32_t position,
-                         const float *x, const float *stream, float *out)
+                         const float *x, const float *behind, float *out)
 {
     const size_t d = (size_t)info->d_model;
     const float *attn = row_of(t, LATH_POINT_ATTN_OUT, layer, position);
-    const float *ffn = row_of(t, LATH_POINT_FFN_OUT, layer, position);
+    const float *fed = row_of(t, LATH_POINT_FFN_OUT, layer, position);
     const float *middle = row_of(t, LATH_POINT_MIDDLE, layer, position);
-    memcpy(out, stream, d * sizeof(*out));
+    memcpy(out, behind, d * sizeof(*out));
     copy_or_zero(out + d, attn, d);
     if (!info->post_norm) {
-        copy_or_zero(out + 2 * d, ffn, d);
-        if (!attn && !ffn) subtract(out + 2 * d, stream, x, NULL, d); /* a gain */
+        copy_or_zero(out + 2 * d, fed, d);
+        if (!attn && !fed) subtract(out + 2 * d, behind, x, NULL, d); /* a gain */
         return;
     }
-    copy_or_zero(out + 3 * d, ffn, d);
+    copy_or_zero(out + 3 * d, fed, d);
     if (!middle) middle = x; /* nothing of attention has run */
     subtract(out + 2 * d, middle, x, attn, d);
-    subtract(out + 4 * d, stream, middle, ffn, d);
+    subtract(out + 4 * d, behind, middle, fed, d);
 }
 
 static lath_status put_token(const lath_trace *t, const lath_trace_info *info, const tracefile_shape *s,
                              int32_t position, float *record, lath_error *err)
 {
-    const float *x, *stream;
+    const float *x, *behind;
     size_t d;
     memset(record, 0, (size_t)s->parts * s->d * sizeof(*record));
     TRY(lath_trace_get(t, LATH_POINT_RESIDUAL, -1, position, &x, &d, err));
     memcpy(record, x, d * sizeof(*record));
-    for (int32_t l = 0; l < info->n_layers; l++, x = stream) {
+    for (int32_t l = 0; l < info->n_layers; l++, x = behind) {
         record += (size_t)s->parts * s->d;
-        TRY(lath_trace_get(t, LATH_POINT_RESIDUAL, l, position, &stream, &d, err));
-        put_waypoint(t, info, l, position, x, stream, record);
+        TRY(lath_trace_get(t, LATH_POINT_RESIDUAL, l, position, &behind, &d, err));
+        put_waypoint(t, info, l, position, x, behind, record);
     }
     return LATH_OK;
 }
