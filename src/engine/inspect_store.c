@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "engine/engine.h"
-#include "lath/lath_inspect.h"
+#include "engine/inspect.h"
 #include "store/tracefile.h"
 
 enum { MOST_RECORDS = 10000 };
@@ -86,7 +85,7 @@ static lath_status put_token(const lath_trace *t, const lath_trace_info *info, c
     return LATH_OK;
 }
 
-static lath_status check_whole(const lath_trace_info *info, lath_error *err)
+static lath_status check_whole(const lath_trace *t, const lath_trace_info *info, lath_error *err)
 {
     if (info->n_positions != info->n_tokens)
         return err_set(err, LATH_ERR_USAGE, "lath_trace_save: %zu of %zu positions are there; a file has all of them",
@@ -94,6 +93,9 @@ static lath_status check_whole(const lath_trace_info *info, lath_error *err)
     if (info->first_layer != 0 || info->end_layer != info->n_layers)
         return err_set(err, LATH_ERR_USAGE, "lath_trace_save: layers %d to %d ran; a file has all %d",
                        (int)info->first_layer, (int)info->end_layer - 1, (int)info->n_layers);
+    if (t->n_kept != info->n_layers)
+        return err_set(err, LATH_ERR_USAGE, "lath_trace_save: %d of %d layers are kept; a file has all of them",
+                       (int)t->n_kept, (int)info->n_layers);
     return LATH_OK;
 }
 
@@ -108,7 +110,7 @@ lath_status lath_trace_save(const lath_trace *trace, const char *path, lath_erro
     err_clear(err);
     if (!trace || !path) return err_set(err, LATH_ERR_USAGE, "lath_trace_save: an argument is missing");
     TRY(lath_trace_get_info(trace, &info, err));
-    TRY(check_whole(&info, err));
+    TRY(check_whole(trace, &info, err));
     shape.d = (uint32_t)info.d_model;
     shape.n_layers = (uint32_t)info.n_layers;
     shape.parts = info.post_norm ? TRACEFILE_PARTS_POST : TRACEFILE_PARTS;
