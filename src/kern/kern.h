@@ -275,6 +275,18 @@ typedef struct kern_dot_rows_i8_args {
     int64_t out_stride;
 } kern_dot_rows_i8_args;
 
+/* y[f] += sum over i < n, in turn, of by[i] rows[index[i]][f0 + f] for f < k. Each product is added with one rounding or two, hence the bits of y[f] depend on
+ * n, by and column f0 + f of the rows only: not on f0, k or where the rows lie. */
+typedef struct kern_add_rows_args {
+    const void *rows;     /* row-major, any alignment */
+    dtype type;           /* one that dtype_is_weight; f0 and k are whole numbers of its blocks */
+    int64_t row_stride;   /* bytes from row to row */
+    const int32_t *index; /* [n] or NULL: rows 0, 1, ... */
+    const float *by;      /* [n] */
+    int64_t n, f0, k;
+    float *y; /* [k], 64-byte aligned */
+} kern_add_rows_args;
+
 /* l2_normalize: x [d][16] of one panel, each of the first `lanes` lanes divided by max(its L2 norm, 1e-12).
  * first_nonfinite: index of the first NaN or infinity of n numbers (of a dtype_is_weight, any alignment), or -1. Of blocks the scales are looked
  * at (quant.h), and the index is that of a block's first number.
