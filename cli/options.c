@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "lath/lath_vindex.h"
 
 static const option_choice option_poolings[] = {
     {"auto", LATH_POOLING_AUTO}, {"cls", LATH_POOLING_CLS}, {"mean", LATH_POOLING_MEAN},
@@ -31,6 +32,17 @@ static const option_choice option_gguf_types[] = {
     {"bf16", LATH_GGUF_BF16 + 1}, {"q8_0", LATH_GGUF_Q8_0 + 1},
     {"q4_0", LATH_GGUF_Q4_0 + 1}, {"q4_k", LATH_GGUF_Q4_K + 1},
     {"q6_k", LATH_GGUF_Q6_K + 1}, {NULL, 0},
+};
+static const option_choice option_row_types[] = {
+    {"f32", LATH_ROWS_F32},   {"f16", LATH_ROWS_F16},   {"bf16", LATH_ROWS_BF16},
+    {"q8_0", LATH_ROWS_Q8_0}, {"q4_k", LATH_ROWS_Q4_K}, {NULL, 0},
+};
+static const option_choice option_index_levels[] = {
+    {"browse", LATH_VINDEX_BROWSE + 1},
+    {"attention", LATH_VINDEX_ATTENTION + 1},
+    {"inference", LATH_VINDEX_INFERENCE + 1},
+    {"all", LATH_VINDEX_ALL + 1},
+    {NULL, 0},
 };
 static const option_choice option_isas[] = {
     {"auto", LATH_ISA_AUTO},

@@ -21,7 +21,7 @@ static void put_walk(const options *o, buf *b)
         if (*c == ',') buf_char(b, '\\');
         buf_char(b, *c);
     }
-    if (o->features) buf_printf(b, ",k=%lld", (long long)o->features);
+    if (o->walk_k) buf_printf(b, ",k=%lld", (long long)o->walk_k);
 }
 
 lath_status walked_open(const lm_job *j, int32_t boundary, lath_ffn **out, lath_error *err)
