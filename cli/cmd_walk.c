@@ -40,8 +40,7 @@ static lath_status take_layers(walk_job *j, const char *text, lath_error *err)
         if (*at == 0) end++;
         if (*at && (*at < '0' || *at > '9')) end = (char *)at;
     }
-    if (!digits || *end)
-        return err_set(err, LATH_ERR_USAGE, "--layers: \"%.40s\": want A, A- or A-B", text);
+    if (!digits || *end) return err_set(err, LATH_ERR_USAGE, "--layers: \"%.40s\": want A, A- or A-B", text);
     if (first > last || last >= n)
         return err_set(err, LATH_ERR_USAGE, "--layers: \"%.40s\": the model has layers 0 to %d", text, (int)n - 1);
     j->wo.first_layer = (int32_t)first;

@@ -74,8 +74,7 @@ typedef struct options {
     int device, format;                          /* enum device, enum output_format */
     int verbose;
     bool quiet, help, lossy, json, jsonl, no_normalize, no_truncate, ids, tokens, offsets, no_special, decode,
-        keep_special, no_parse_special, tensors, raw, all_positions, chat, think, no_think, hide_reasoning,
-        resume;
+        keep_special, no_parse_special, tensors, raw, all_positions, chat, think, no_think, hide_reasoning, resume;
 } options;
 
 typedef struct option_choice {
