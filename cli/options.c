@@ -60,6 +60,7 @@ static const option_choice option_precisions[] = {
     {"int8", LATH_PRECISION_INT8},
     {NULL, 0},
 };
+static const option_choice option_positions[] = {{"last", 0}, {"all", 1}, {NULL, 0}};
 static const option_choice option_kvs[] = {
     {"auto", LATH_KV_AUTO}, {"f32", LATH_KV_F32}, {"f16", LATH_KV_F16}, {NULL, 0}};
 

@@ -534,9 +534,9 @@ static lath_status panels_dot_features(stream *s, const op_features *a, const fl
     return cpu_dot_features(s, a, x, y, wide_keys(s));
 }
 
-static lath_status panels_add_features(stream *s, const op_features *a, const float *by, float *y)
+static lath_status panels_add_features(stream *s, const op_features *a, const float *by, float *y, float *memory)
 {
-    return cpu_add_features(s, a, by, y);
+    return cpu_add_features(s, a, by, y, memory);
 }
 
 const backend_ops *backend_cpu(void)

@@ -62,7 +62,7 @@ lath_status cpu_kv_append(stream *s, view k, view v, kv_layer *kv, int64_t at, i
 lath_status cpu_attention_weights(stream *s, const op_attention *a, int64_t token, int64_t lanes, float *out);
 /* xq: room for x in 8 bits, kern_xq_bytes; unused where products are not of integers. */
 lath_status cpu_dot_features(stream *s, const op_features *a, const float *x, float *y, void *xq);
-lath_status cpu_add_features(stream *s, const op_features *a, const float *by, float *y);
+lath_status cpu_add_features(stream *s, const op_features *a, const float *by, float *y, float *memory);
 lath_status cpu_conv_panels(stream *s, const op_conv *a);
 lath_status cpu_conv_rows(stream *s, const op_conv *a);
 /* scratch: of worker 0, each worker's scratch_floats behind the one before; cpu_delta_floats of them are used. */

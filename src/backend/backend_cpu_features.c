@@ -9,7 +9,7 @@
 
 #include "backend/backend_cpu.h"
 
-enum { TASKS_PER_THREAD = 4, TASK_ROWS = 32, GROUP_BYTES = 32 << 10, GROUP_ROWS = 4, COLUMNS = 16 };
+enum { TASKS_PER_THREAD = 4, TASK_ROWS = 32 };
 
 static const unsigned char *row_at(const op_features *a, int64_t i)
 {
@@ -41,48 +41,27 @@ typedef struct dot_job {
     int64_t chunk;
 } dot_job;
 
-static void dot_rows(const dot_job *j, const void *rows, int64_t n, float *y)
-{
-    const weight *w = j->a->w;
-    const kern_gemv_args k = {
-        .w = rows,
-        .type = w->t->type,
-        .w_stride = (int64_t)dtype_bytes(w->t->type, w->cols),
-        .x = j->x,
-        .x_stride = w->cols,
-        .xq = j->xq,
-        .n_x = 1,
-        .y = y,
-        .k = w->cols,
-        .n1 = n,
-    };
-    j->s->kern->gemv(&k);
-}
-
-/* gemv takes rows at equal distances, several at a time: chosen ones are put side by side in L1 first. The machine reads on while these are multiplied. */
 static void dot_task(void *ctx, int64_t task, int32_t worker)
 {
     (void)worker;
     const dot_job *j = ctx;
-    const op_features *a = j->a;
-    _Alignas(64) unsigned char group[GROUP_BYTES];
-    const size_t bytes = dtype_bytes(a->w->t->type, a->w->cols);
-    const int64_t first = task * j->chunk, end = first + j->chunk < a->n ? first + j->chunk : a->n;
-    const int64_t fit = (int64_t)(GROUP_BYTES / bytes), most = fit < GROUP_ROWS ? fit : GROUP_ROWS;
-    if (!a->index) {
-        dot_rows(j, row_at(a, first), end - first, j->y + first);
-        return;
-    }
-    for (int64_t i = first, n; i < end; i += n) {
-        n = end - i < most ? end - i : most;
-        if (n <= 1) {
-            n = 1;
-            dot_rows(j, row_at(a, i), 1, j->y + i);
-            continue;
-        }
-        for (int64_t r = 0; r < n; r++) memcpy(group + (size_t)r * bytes, row_at(a, i + r), bytes);
-        dot_rows(j, group, n, j->y + i);
-    }
+    const weight *w = j->a->w;
+    const int64_t first = task * j->chunk, end = first + j->chunk;
+    const kern_gemv_args k = {
+        .w = w->data,
+        .type = w->t->type,
+        .w_stride = (int64_t)dtype_bytes(w->t->type, w->cols),
+        .index = j->a->index,
+        .x = j->x,
+        .x_stride = w->cols,
+        .xq = j->xq,
+        .n_x = 1,
+        .y = j->y,
+        .k = w->cols,
+        .n0 = first,
+        .n1 = end < j->a->n ? end : j->a->n,
+    };
+    j->s->kern->gemv(&k);
 }
 
 lath_status cpu_dot_features(stream *s, const op_features *a, const float *x, float *y, void *xq)
@@ -102,12 +81,13 @@ lath_status cpu_dot_features(stream *s, const op_features *a, const float *x, fl
 
 /* ----------------------------------------------------------------------------------------------------------------- sums */
 
+/* Whole rows a task, so that a stream is long: each adds up a part of them by itself. How many parts there are depends on n only, and so do bits. */
 typedef struct add_job {
     const stream *s;
     const op_features *a;
     const float *by;
-    float *y;
-    int64_t width; /* columns of a task: all rows, so that an element is one worker's */
+    float *sums; /* [parts][stride] */
+    int64_t stride, chunk;
 } add_job;
 
 static void add_task(void *ctx, int64_t task, int32_t worker)
@@ -115,26 +95,29 @@ static void add_task(void *ctx, int64_t task, int32_t worker)
     (void)worker;
     const add_job *j = ctx;
     const weight *w = j->a->w;
-    const int64_t first = task * j->width, n = w->cols - first < j->width ? w->cols - first : j->width;
+    const int64_t first = task * j->chunk, n = j->a->n - first < j->chunk ? j->a->n - first : j->chunk;
+    const int64_t row_stride = (int64_t)dtype_bytes(w->t->type, w->cols);
     const kern_add_rows_args k = {
-        .rows = w->data,
+        .rows = (const char *)w->data + (j->a->index ? 0 : first * row_stride),
         .type = w->t->type,
-        .row_stride = (int64_t)dtype_bytes(w->t->type, w->cols),
-        .index = j->a->index,
-        .by = j->by,
-        .n = j->a->n,
-        .f0 = first,
-        .k = n,
-        .y = j->y + first,
+        .row_stride = row_stride,
+        .index = j->a->index ? j->a->index + first : NULL,
+        .by = j->by + first,
+        .n = n,
+        .k = w->cols,
+        .y = j->sums + task * j->stride,
     };
+    memset(k.y, 0, (size_t)w->cols * sizeof(float));
     j->s->kern->add_rows(&k);
 }
 
-lath_status cpu_add_features(stream *s, const op_features *a, const float *by, float *y)
+lath_status cpu_add_features(stream *s, const op_features *a, const float *by, float *y, float *memory)
 {
-    const int64_t numbers = (int64_t)dtype_block_numbers(a->w->t->type), unit = numbers > COLUMNS ? numbers : COLUMNS;
-    add_job j = {.s = s, .a = a, .by = by, .y = y};
-    j.width = cpu_ceil_div(cpu_ceil_div(a->w->cols, pool_size(s->pool)), unit) * unit;
-    TRY(cpu_run(s, add_task, &j, cpu_ceil_div(a->w->cols, j.width)));
-    return s->kern->first_nonfinite(DTYPE_F32, y, a->w->cols) < 0 ? LATH_OK : find_nonfinite(s, a);
+    const int64_t even = cpu_ceil_div(a->n, OP_FEATURES_PARTS), chunk = even > TASK_ROWS ? even : TASK_ROWS;
+    const int64_t parts = cpu_ceil_div(a->n, chunk), d = a->w->cols;
+    add_job j = {.s = s, .a = a, .by = by, .sums = memory, .stride = (d + 15) / 16 * 16, .chunk = chunk};
+    TRY(cpu_run(s, add_task, &j, parts));
+    for (int64_t p = 0; p < parts; p++)
+        for (int64_t f = 0; f < d; f++) y[f] += j.sums[p * j.stride + f];
+    return s->kern->first_nonfinite(DTYPE_F32, y, d) < 0 ? LATH_OK : find_nonfinite(s, a);
 }

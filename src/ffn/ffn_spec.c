@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "ffn/ffn_backends.h"
 
 static const size_t CACHE_BYTES = (size_t)64 << 20;
@@ -200,14 +201,21 @@ static lath_status open_item(const spec *sp, const route *r, ffn **out, lath_err
         r->item);
 }
 
-static lath_status parse_gain(const route *r, const char *text, float *out, lath_error *err)
+/* A number as JSON has it. */
+static lath_status parse_gain(const spec *sp, const route *r, const char *text, float *out, lath_error *err)
 {
-    char *end;
-    const double v = strtod(text, &end);
-    *out = (float)v;
-    if (end == text || *end || r->option || !isfinite(*out) || *out == 0)
-        return err_set(err, LATH_ERR_USAGE, "ffn: \"%s\": want a number other than 0", r->item);
-    return LATH_OK;
+    arena mem;
+    json_value *v = NULL;
+    lath_error why;
+    arena_init(&mem, sp->env->alloc);
+    const lath_status st = json_parse(&mem, "gain", text, strlen(text), NULL, &v, &why);
+    *out = 0;
+    if (st == LATH_OK && v->kind == JSON_INT) *out = (float)v->u.integer;
+    if (st == LATH_OK && v->kind == JSON_REAL) *out = (float)v->u.real;
+    arena_deinit(&mem);
+    if (st == LATH_ERR_NOMEM) return err_nomem(err, strlen(text));
+    if (!r->option && isfinite(*out) && *out != 0) return LATH_OK;
+    return err_set(err, LATH_ERR_USAGE, "ffn: \"%s\": want a number other than 0", r->item);
 }
 
 /* -------------------------------------------------------------------------------------------------------------- routes */
@@ -227,7 +235,7 @@ static lath_status add_route(spec *sp, const route *r, lath_error *err)
     ffn *made = sp->env->model; /* of a gain: nobody asks */
     TRY(check_free(sp, r, err));
     if (gain)
-        TRY(parse_gain(r, gain, &by, err));
+        TRY(parse_gain(sp, r, gain, &by, err));
     else
         TRY(open_item(sp, r, &made, err));
     for (int32_t i = r->first; i <= r->last; i++) {

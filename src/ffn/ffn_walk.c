@@ -60,11 +60,11 @@ void ffn_walk_choose(const float *scores, int64_t n, int64_t k, int32_t *chosen)
 
 /* ---------------------------------------------------------------------------------------------------------------- memory */
 
-/* One token's, behind the views of all: x [d], what comes out [d], scores [features]; of the chosen ones their scores, up, and indices [k]; and a view of them. */
+/* One token's, behind the views of all: x [d], what comes out [d], scores [features]; of the chosen ones their scores, up, and indices [k]; a view of them; what add_features wants. */
 typedef struct token_work {
     float *x, *y, *scores, *gate, *up;
     int32_t *chosen;
-    float *seen;
+    float *seen, *sums;
 } token_work;
 
 static size_t views_floats(const ffn_walk *w, const backend_ops *ops, int64_t n_tok)
@@ -76,10 +76,10 @@ static size_t walk_memory_floats(const ffn *self, const backend_ops *ops, int64_
 {
     const ffn_walk *w = (const ffn_walk *)self;
     return views_floats(w, ops, n_tok) + 2 * round_up(w->src.d_model) + round_up(w->most) + 3 * round_up(w->k) +
-           ops->view_floats(1, w->k);
+           ops->view_floats(1, w->k) + op_features_floats(w->src.d_model);
 }
 
-static token_work make_token_work(const ffn_walk *w, float *memory)
+static token_work make_token_work(const ffn_walk *w, const backend_ops *ops, float *memory)
 {
     const size_t d = round_up(w->src.d_model), k = round_up(w->k);
     token_work t = {.x = memory, .y = memory + d, .scores = memory + 2 * d};
@@ -87,6 +87,7 @@ static token_work make_token_work(const ffn_walk *w, float *memory)
     t.up = t.gate + k;
     t.chosen = (int32_t *)(void *)(t.up + k);
     t.seen = t.up + 2 * k;
+    t.sums = t.seen + ops->view_floats(1, w->k);
     return t;
 }
 
@@ -109,7 +110,7 @@ static lath_status add_all(const ffn_walk *w, ffn_walk_layer *l, const fwd *f, v
     for (int64_t i = 0; i < hidden.n_tok; i++) {
         TRY(ops->read_rows(f->s, hidden, i, 1, t->scores));
         start_sum(l, w->src.d_model, t->y);
-        TRY(ops->add_features(f->s, &rows, t->scores, t->y));
+        TRY(ops->add_features(f->s, &rows, t->scores, t->y, t->sums));
         TRY(ops->write_rows(f->s, out, i, 1, t->y));
     }
     return LATH_OK;
@@ -127,7 +128,7 @@ static lath_status walk_all(const ffn_walk *w, ffn_walk_layer *l, const fwd *f, 
     const backend_ops *ops = f->s->ops;
     const view all = ops->make_view(memory, x.n_tok, l->gate.t ? 2 * l->features : l->features),
                up = ops->slice(all, 0, l->features);
-    const token_work t = make_token_work(w, memory + views_floats(w, ops, x.n_tok));
+    const token_work t = make_token_work(w, ops, memory + views_floats(w, ops, x.n_tok));
     ffn_parts own;
     if (l->gate.t) {
         const view gate = ops->slice(all, l->features, l->features);
@@ -188,7 +189,7 @@ static lath_status walk_token(const ffn_walk *w, ffn_walk_layer *l, const fwd *f
     TRY(chosen_values(w, l, f, t));
     TRY(show(w, f, layer, token, t, t->up));
     start_sum(l, w->src.d_model, t->y);
-    TRY(ops->add_features(f->s, &down, t->up, t->y));
+    TRY(ops->add_features(f->s, &down, t->up, t->y, t->sums));
     return ops->write_rows(f->s, out, token, 1, t->y);
 }
 
@@ -199,7 +200,7 @@ static lath_status walk_forward(ffn *self, const fwd *f, int32_t layer, view x, 
     if (w->src.ahead && layer + 1 < w->src.n_layers) w->src.ahead(w->src.ctx, layer + 1);
     if (!w->k) return walk_all(w, l, f, layer, x, memory, out);
     const view scores = f->s->ops->make_view(memory, x.n_tok, l->features);
-    const token_work t = make_token_work(w, memory + views_floats(w, f->s->ops, x.n_tok));
+    const token_work t = make_token_work(w, f->s->ops, memory + views_floats(w, f->s->ops, x.n_tok));
     TRY(product(f, ffn_walk_scores(l), l->gate.t ? l->gate_bias : l->up_bias, x, scores));
     ffn_note(f, layer, "walk:top", x.n_tok, x.n_tok * w->k);
     for (int64_t i = 0; i < x.n_tok; i++) TRY(walk_token(w, l, f, layer, i, x, scores, &t, out));

@@ -47,6 +47,13 @@ static float *keep(env *e, int64_t n)
     return p;
 }
 
+static float *feature_memory(env *e, int64_t d)
+{
+    float *p = arena_bytes(&e->mem, op_features_floats(d) * sizeof(float), 64);
+    assert_non_null(p);
+    return p;
+}
+
 static void features_of(env *e, dtype type, int64_t d, int64_t n)
 {
     float *values, *x = arena_bytes(&e->mem, (size_t)(d + 16) * sizeof(float), 64),
@@ -57,7 +64,7 @@ static void features_of(env *e, dtype type, int64_t d, int64_t n)
     for (int64_t f = 0; f < d; f++) x[f] = rnd(e), y[f] = (float)f / 64;
     float *dot = keep(e, n), *sum = keep(e, d);
     assert_ok(e->ops->dot_features(&e->s, &a, x, dot), e->err);
-    assert_ok(e->ops->add_features(&e->s, &a, by, y), e->err);
+    assert_ok(e->ops->add_features(&e->s, &a, by, y, feature_memory(e, d)), e->err);
     memcpy(sum, y, (size_t)d * sizeof(float));
     for (int64_t i = 0; i < n; i++) {
         const float *row = values + (a.index ? a.index[i] : i) * d;
@@ -93,8 +100,8 @@ static void nonfinite_features(env *e, int64_t d)
     assert_int_equal(e->ops->dot_features(&e->s, &bad, x, y), LATH_ERR_FORMAT);
     assert_string_equal(e->err.msg, want);
     memset(y, 0, sizeof(y));
-    assert_ok(e->ops->add_features(&e->s, &good, by, y), e->err);
-    assert_int_equal(e->ops->add_features(&e->s, &bad, by, y), LATH_ERR_FORMAT);
+    assert_ok(e->ops->add_features(&e->s, &good, by, y, feature_memory(e, d)), e->err);
+    assert_int_equal(e->ops->add_features(&e->s, &bad, by, y, feature_memory(e, d)), LATH_ERR_FORMAT);
     assert_string_equal(e->err.msg, want);
     err_clear(&e->err);
 }

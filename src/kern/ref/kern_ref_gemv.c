@@ -27,7 +27,7 @@ void kern_ref_gemv(const kern_gemv_args *a)
 {
     enum { BLOCK = 256 };
     for (int64_t n = a->n0; n < a->n1; n++) {
-        const unsigned char *w = (const unsigned char *)a->w + n * a->w_stride;
+        const unsigned char *w = (const unsigned char *)a->w + (a->index ? a->index[n] : n) * a->w_stride;
         for (int32_t m = 0; m < a->n_x; m++) {
             double sum = a->bias ? (double)a->bias[n] : 0.0;
             float weights[BLOCK], x[BLOCK];
