@@ -18,7 +18,8 @@ extern "C" {
 
 /* What rows are stored as. */
 typedef enum lath_row_type {
-    LATH_ROWS_AUTO = 0, /* the type of the model's own where it is one of these; else Q8_0, or F16 where rows are no whole number of blocks */
+    LATH_ROWS_AUTO =
+        0, /* the type of the model's own where it is one of these; else Q8_0, or F16 where rows are no whole number of blocks */
     LATH_ROWS_F32 = 1,
     LATH_ROWS_F16 = 2,
     LATH_ROWS_BF16 = 3,
@@ -31,20 +32,22 @@ typedef enum lath_vindex_level {
     LATH_VINDEX_BROWSE = 0,    /* gate rows, embeddings, tokens of features, tokenizer: no model runs */
     LATH_VINDEX_ATTENTION = 1, /* and all other tensors but FFNs and output head */
     LATH_VINDEX_INFERENCE = 2, /* and up and down rows and the output head: it opens as a model */
-    LATH_VINDEX_ALL = 3        /* and the down matrices as the model has them: all features of many tokens as fast as without an index */
+    LATH_VINDEX_ALL =
+        3 /* and the down matrices as the model has them: all features of many tokens as fast as without an index */
 } lath_vindex_level;
 
 typedef struct lath_extract_options {
     size_t struct_size;
     lath_row_type type;
     lath_vindex_level level;
-    int32_t resume;            /* 1: goes on where an extract of the same model and options was stopped; the result has the same bytes */
+    int32_t
+        resume; /* 1: goes on where an extract of the same model and options was stopped; the result has the same bytes */
     lath_progress_fn progress; /* counts kilobytes of work */
     void *progress_ctx;
 } lath_extract_options;
-#define LATH_EXTRACT_OPTIONS_INIT                                                                          \
-    {                                                                                                      \
-        sizeof(lath_extract_options), LATH_ROWS_AUTO, LATH_VINDEX_INFERENCE, 0, NULL, NULL                 \
+#define LATH_EXTRACT_OPTIONS_INIT                                                          \
+    {                                                                                      \
+        sizeof(lath_extract_options), LATH_ROWS_AUTO, LATH_VINDEX_INFERENCE, 0, NULL, NULL \
     }
 
 typedef struct lath_extract_result {
@@ -55,9 +58,9 @@ typedef struct lath_extract_result {
     uint64_t features; /* of all layers */
     int32_t n_layers;
 } lath_extract_result;
-#define LATH_EXTRACT_RESULT_INIT                        \
-    {                                                   \
-        sizeof(lath_extract_result), NULL, 0, 0, 0, 0   \
+#define LATH_EXTRACT_RESULT_INIT                      \
+    {                                                 \
+        sizeof(lath_extract_result), NULL, 0, 0, 0, 0 \
     }
 
 /* Makes an index of the language model at `model` (a directory or a GGUF file) in `dir`, which must not be there or be empty. It is written as dir.part
@@ -65,8 +68,8 @@ typedef struct lath_extract_result {
  * result may be NULL. LATH_ERR_NOT_FOUND, _FORMAT as lath_model_open, and for weights that are not finite or too large for the type; _USAGE: dir is there,
  * dir.part is of something else; _UNSUPPORTED: no language model, layers of experts (above browse), rows that are no whole number of blocks; _IO: the disk
  * is full; _INTERRUPTED. */
-LATH_API lath_status lath_extract(lath_runtime *rt, const char *model, const char *dir, const lath_extract_options *opts,
-                                  lath_extract_result *result, lath_error *err);
+LATH_API lath_status lath_extract(lath_runtime *rt, const char *model, const char *dir,
+                                  const lath_extract_options *opts, lath_extract_result *result, lath_error *err);
 
 /* ------------------------------------------------------------------------------------------------------------- an index */
 
@@ -89,8 +92,8 @@ typedef struct lath_vindex_info {
     uint64_t ffn_bytes;           /* of the model's FFN tensors, which nobody reads any more */
     int32_t ffn_tensors;          /* of them */
 } lath_vindex_info;
-#define LATH_VINDEX_INFO_INIT       \
-    {                               \
+#define LATH_VINDEX_INFO_INIT                   \
+    {                                           \
         .struct_size = sizeof(lath_vindex_info) \
     }
 LATH_API lath_status lath_vindex_get_info(const lath_vindex *x, lath_vindex_info *info, lath_error *err);
@@ -120,8 +123,8 @@ typedef struct lath_walk_options {
     int32_t top;                    /* features of each layer that are told of */
     int32_t first_layer, end_layer; /* of which layers; end_layer 0: of all from the first on */
 } lath_walk_options;
-#define LATH_WALK_OPTIONS_INIT               \
-    {                                        \
+#define LATH_WALK_OPTIONS_INIT                 \
+    {                                          \
         sizeof(lath_walk_options), 0, 10, 0, 0 \
     }
 

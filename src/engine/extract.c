@@ -21,9 +21,10 @@
 #include "tensor/quant_encode.h"
 
 enum {
-    WAVE_NUMBERS = 2 << 20, /* of rows that are made at once */
+    WAVE_NUMBERS = 2 << 20,      /* of rows that are made at once */
     TASK_ROWS = DTYPE_MAX_BLOCK, /* of a task: whole blocks of a matrix that is read across */
-    TOKEN_FEATURES = 256, TOKEN_WORDS = 4096 /* of one product with the output head */
+    TOKEN_FEATURES = 256,
+    TOKEN_WORDS = 4096 /* of one product with the output head */
 };
 
 /* Rows of a matrix, or its columns as rows. */
@@ -61,7 +62,10 @@ typedef struct job {
     lath_extract_result r;
 } job;
 
-static const extract_piece *piece_at(const job *j, int32_t i) { return (const extract_piece *)(void *)j->pieces.data + i; }
+static const extract_piece *piece_at(const job *j, int32_t i)
+{
+    return (const extract_piece *)(void *)j->pieces.data + i;
+}
 static int32_t n_pieces(const job *j) { return (int32_t)(j->pieces.len / sizeof(extract_piece)); }
 
 /* Kilobytes that are copied in the time of a piece: a product takes as long as 100 numbers for each byte. */
@@ -128,8 +132,7 @@ static void rows_task(void *ctx, int64_t task, int32_t worker)
         good = all_finite(x, n * cols);
     } else if (v->from.w->t->type == v->type && dtype_is_block(v->type) && !v->from.across) { /* the same bits */
         good = all_finite(x, n * cols);
-        memcpy(out, (const char *)v->from.w->data + (size_t)(v->first + from) * v->row_bytes,
-               (size_t)n * v->row_bytes);
+        memcpy(out, (const char *)v->from.w->data + (size_t)(v->first + from) * v->row_bytes, (size_t)n * v->row_bytes);
     } else {
         good = quant_encode(v->type, x, (size_t)(n * cols) / dtype_block_numbers(v->type), out);
     }
@@ -174,7 +177,7 @@ static lath_status write_rows(job *j, int32_t number, const extract_piece *p, la
 typedef struct choice {
     const float *products; /* [features, n] */
     int64_t features, n;
-    int32_t first; /* of the rows */
+    int32_t first;      /* of the rows */
     vindex_token *best; /* [features, VINDEX_TOP] */
     int32_t taken;      /* of each feature */
     atomic_bool bad;
@@ -214,7 +217,8 @@ static lath_status choose_tokens(job *j, view x, float *memory, vindex_token *be
         c.taken = c.first < VINDEX_TOP ? c.first : VINDEX_TOP;
     }
     if (!atomic_load(&c.bad)) return LATH_OK;
-    return err_set(err, LATH_ERR_FORMAT, "%s: a product of its features with the output head is not finite", j->m->path);
+    return err_set(err, LATH_ERR_FORMAT, "%s: a product of its features with the output head is not finite",
+                   j->m->path);
 }
 
 static lath_status write_tokens(job *j, int32_t number, const extract_piece *p, lath_error *err)
@@ -338,8 +342,9 @@ static lath_status add_tensor(job *j, const tensor *t, lath_error *err)
 static lath_status get_parts(const job *j, int32_t layer, ffn_parts *p, lath_error *err)
 {
     if (!ffn_get_parts(j->m->arch.ffn, layer, p))
-        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: layer %d has experts: only models whose FFNs are dense can be extracted",
-                       j->m->path, layer);
+        return err_set(err, LATH_ERR_UNSUPPORTED,
+                       "%s: layer %d has experts: only models whose FFNs are dense can be extracted", j->m->path,
+                       layer);
     if (!p->gate)
         return err_set(err, LATH_ERR_UNSUPPORTED, "%s: layer %d has no gate: such FFNs cannot be extracted", j->m->path,
                        layer);
@@ -376,7 +381,9 @@ static lath_status add_layers(job *j, lath_error *err)
         if (levels[k] > j->facts.level) continue;
         for (int32_t i = 0; i < j->facts.n_layers; i++) {
             TRY(get_parts(j, i, &p, err));
-            const source_rows from = {file == VINDEX_GATE ? &p.gate->w : file == VINDEX_UP ? &p.up->w : &p.down->w,
+            const source_rows from = {file == VINDEX_GATE ? &p.gate->w
+                                      : file == VINDEX_UP ? &p.up->w
+                                                          : &p.down->w,
                                       file == VINDEX_DOWN || file == VINDEX_TOKENS};
             TRY(add_rows(j, file, i, from, err));
         }
@@ -388,7 +395,8 @@ static lath_status add_tensors(job *j, lath_error *err)
 {
     const arch_model *a = &j->m->arch;
     if (j->facts.level == VINDEX_BROWSE) /* the embeddings, which stand first in every table */
-        return add_tensor(j, ((const weight *)(const void *)((const char *)a->weights + a->desc->rows[0].offset))->t, err);
+        return add_tensor(j, ((const weight *)(const void *)((const char *)a->weights + a->desc->rows[0].offset))->t,
+                          err);
     for (int32_t i = 0; i < weights_count(j->beside); i++) {
         bool used;
         const tensor *t = weights_at(j->beside, i, &used);
@@ -470,11 +478,20 @@ static lath_status open_source(job *j, const char *path, lath_error *err)
 
 static lath_status copy_files(job *j, lath_error *err)
 {
-    static const char *const names[] = {"generation_config.json", "inference_config.json",   "tokenizer.json",
-                                        "tokenizer_config.json",  "special_tokens_map.json", "added_tokens.json",
-                                        "chat_template.jinja",    "chat_template.json",      "vocab.json",
-                                        "merges.txt",             "vocab.txt",               "tokenizer.model",
-                                        "spiece.model",           "sentencepiece.bpe.model"};
+    static const char *const names[] = {"generation_config.json",
+                                        "inference_config.json",
+                                        "tokenizer.json",
+                                        "tokenizer_config.json",
+                                        "special_tokens_map.json",
+                                        "added_tokens.json",
+                                        "chat_template.jinja",
+                                        "chat_template.json",
+                                        "vocab.json",
+                                        "merges.txt",
+                                        "vocab.txt",
+                                        "tokenizer.model",
+                                        "spiece.model",
+                                        "sentencepiece.bpe.model"};
     buf text;
     lath_status st = LATH_OK;
     buf_init(&text, &j->rt->alloc, SIZE_MAX / 2);

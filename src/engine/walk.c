@@ -187,7 +187,8 @@ lath_status lath_vindex_get_tokens(const lath_vindex *x, int32_t layer, int64_t 
                        (long long)feature, vindex_get_facts(x->x)->n_layers,
                        (long long)lath_vindex_features(x, layer < 0 ? 0 : layer));
     const vindex_token *t = vindex_tokens(x->x, layer, feature);
-    for (*n = 0; *n < VINDEX_TOP && t[*n].id >= 0 && t[*n].id < vindex_get_facts(x->x)->vocab_size; ++*n) out[*n] = (lath_token_score){t[*n].id, t[*n].product};
+    for (*n = 0; *n < VINDEX_TOP && t[*n].id >= 0 && t[*n].id < vindex_get_facts(x->x)->vocab_size; ++*n)
+        out[*n] = (lath_token_score){t[*n].id, t[*n].product};
     return LATH_OK;
 }
 

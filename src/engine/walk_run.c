@@ -178,8 +178,8 @@ static lath_status run(walking *k, lath_error *err)
 {
     arch_model *a = (arch_model *)&k->m->arch;
     const trace_sink sink = {.see = see, .ctx = k};
-    const fwd f = {.s = &k->s, .b = &k->pack.b, .trace = &sink, .ffn = k->ffn, .ffn_memory = k->ffn_memory,
-                   .took = k->took};
+    const fwd f = {
+        .s = &k->s, .b = &k->pack.b, .trace = &sink, .ffn = k->ffn, .ffn_memory = k->ffn_memory, .took = k->took};
     view hidden;
     int32_t *chosen = arena_array(&k->w->mem, (size_t)k->o->top, sizeof(*chosen));
     if (!chosen) return err_nomem(err, (size_t)k->o->top * sizeof(*chosen));

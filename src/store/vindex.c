@@ -140,7 +140,8 @@ hash128 vindex_hash(const vindex *x) { return x->hash; }
 
 lath_status vindex_need(const vindex *x, vindex_level level, const char *what, lath_error *err)
 {
-    static const char *const lacks[] = {"", "attention", "the up and down rows and the output head", "the down matrices"};
+    static const char *const lacks[] = {"", "attention", "the up and down rows and the output head",
+                                        "the down matrices"};
     if (x->facts.level >= level) return LATH_OK;
     return err_set(err, LATH_ERR_UNSUPPORTED,
                    "%s: an index of level \"%s\" %s: it does not have %s (lath extract --level %s)", x->dir,

@@ -30,7 +30,13 @@ typedef enum vindex_file {
 } vindex_file;
 
 /* What an index can be used for; each has all that is in those before. */
-typedef enum vindex_level { VINDEX_BROWSE, VINDEX_ATTENTION, VINDEX_INFERENCE, VINDEX_ALL, VINDEX_N_LEVELS } vindex_level;
+typedef enum vindex_level {
+    VINDEX_BROWSE,
+    VINDEX_ATTENTION,
+    VINDEX_INFERENCE,
+    VINDEX_ALL,
+    VINDEX_N_LEVELS
+} vindex_level;
 
 enum { VINDEX_VERSION = 1, VINDEX_TOP = 10, VINDEX_ALIGN = 64, VINDEX_MAX_LAYERS = 4096 };
 

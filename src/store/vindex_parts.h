@@ -18,7 +18,8 @@ typedef struct vindex_listed {
 
 typedef struct vindex_layer {
     int64_t features;
-    tensor rows[VINDEX_TENSORS]; /* by vindex_file; rank 0: none. Tokens are a row of 2 VINDEX_TOP numbers of 4 bytes a feature (DTYPE_U32) */
+    tensor rows
+        [VINDEX_TENSORS]; /* by vindex_file; rank 0: none. Tokens are a row of 2 VINDEX_TOP numbers of 4 bytes a feature (DTYPE_U32) */
 } vindex_layer;
 
 struct vindex {

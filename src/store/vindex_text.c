@@ -72,7 +72,7 @@ void vindex_put_seal(buf *b)
 typedef struct reading {
     vindex *x;
     const json_value *root;
-    const char *name;            /* of index.json */
+    const char *name;             /* of index.json */
     uint64_t end[VINDEX_N_FILES]; /* of what has been placed in a data file so far */
     lath_error *err;
 } reading;
@@ -109,7 +109,8 @@ static lath_status read_version(const reading *r)
 {
     int64_t version;
     if (r->root->kind != JSON_OBJECT || !json_is_string(json_get(r->root, "format"), "lath-vindex"))
-        return err_set(r->err, LATH_ERR_FORMAT, "%s: no index of lath (its \"format\" is not \"lath-vindex\")", r->name);
+        return err_set(r->err, LATH_ERR_FORMAT, "%s: no index of lath (its \"format\" is not \"lath-vindex\")",
+                       r->name);
     TRY(want_int(r, r->root, "version", 0, INT32_MAX, &version));
     if (version == VINDEX_VERSION) return LATH_OK;
     return err_set(r->err, LATH_ERR_UNSUPPORTED, "%s: an index of version %lld; this program reads version %d", r->name,

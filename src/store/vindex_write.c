@@ -68,7 +68,7 @@ static const char *with_suffix(arena *a, const char *dir, const char *suffix)
     char *s = arena_bytes(a, n + strlen(suffix) + 1, 1);
     if (s) {
         memcpy(s, dir, n);
-        strcpy(s + n, suffix);
+        memcpy(s + n, suffix, strlen(suffix) + 1);
     }
     return s;
 }
@@ -138,7 +138,8 @@ lath_status vindex_add_rows(vindex_writer *w, vindex_file file, int32_t layer, i
     p.t.dim[1] = is_out ? features : is_tokens ? 2 * VINDEX_TOP : f->d_model;
     size_t row;
     if (!dtype_row_bytes(p.t.type, (uint64_t)p.t.dim[1], &row))
-        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: rows of %lld numbers are no whole number of %s blocks (%zu): take another type",
+        return err_set(err, LATH_ERR_UNSUPPORTED,
+                       "%s: rows of %lld numbers are no whole number of %s blocks (%zu): take another type",
                        vindex_file_names[file], (long long)p.t.dim[1], dtype_name(p.t.type),
                        dtype_block_numbers(p.t.type));
     if (!size_mul(row, (size_t)p.t.dim[0], &p.t.bytes))
@@ -172,8 +173,9 @@ static lath_status make_plan(vindex_writer *w, lath_error *err)
     buf_printf(b, "{\"format\":\"lath-vindex\",\"version\":%d,\"level\":\"%s\",\"dtype\":\"%s\",\"model_type\":",
                VINDEX_VERSION, vindex_level_name(f->level), dtype_name(f->rows));
     json_put_string(b, f->model_type, strlen(f->model_type));
-    buf_printf(b, ",\"names\":\"%s\",\"stored\":%u,\n\"n_layers\":%d,\"d_model\":%lld,\"vocab_size\":%d,\"source\":{\"name\":",
-               f->gguf_names ? "gguf" : "hf", f->stored, f->n_layers, (long long)f->d_model, f->vocab_size);
+    buf_printf(
+        b, ",\"names\":\"%s\",\"stored\":%u,\n\"n_layers\":%d,\"d_model\":%lld,\"vocab_size\":%d,\"source\":{\"name\":",
+        f->gguf_names ? "gguf" : "hf", f->stored, f->n_layers, (long long)f->d_model, f->vocab_size);
     json_put_string(b, f->source, strlen(f->source));
     buf_printf(b, ",\"identity\":\"%s\",\"ffn_tensors\":%d,\"ffn_bytes\":%llu},\n\"config\":", id, f->ffn_tensors,
                (unsigned long long)f->ffn_bytes);
@@ -254,7 +256,8 @@ static lath_status open_data(vindex_writer *w, int32_t kind, lath_error *err)
 {
     const char *path;
     const uint64_t bytes = w->end[kind];
-    vindex_header h = {.magic = {'L', 'V', 'I', 'X'}, .version = VINDEX_VERSION, .kind = (uint32_t)kind, .bytes = bytes};
+    vindex_header h = {
+        .magic = {'L', 'V', 'I', 'X'}, .version = VINDEX_VERSION, .kind = (uint32_t)kind, .bytes = bytes};
     memcpy(h.source, w->facts.identity, sizeof(h.source));
     if (bytes == 0) return LATH_OK;
     TRY(path_in(w, vindex_file_names[kind], &path, err));

@@ -33,8 +33,7 @@ lath_status weights_open_vindex(weights *w, const char *dir, lath_error *err)
     for (int32_t i = 0; i < n; i++) {
         bool existed;
         TRY(map_add(&w->by_name, tensors[i].name, strlen(tensors[i].name), (uint64_t)i, &existed, err));
-        if (existed)
-            return err_set(err, LATH_ERR_FORMAT, "%s: tensor \"%s\" is there twice", w->name, tensors[i].name);
+        if (existed) return err_set(err, LATH_ERR_FORMAT, "%s: tensor \"%s\" is there twice", w->name, tensors[i].name);
     }
     return LATH_OK;
 }
