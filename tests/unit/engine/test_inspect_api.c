@@ -10,6 +10,7 @@
 #include "support/inside_case.h"
 #include "support/test.h"
 #include "support/tmpdir.h"
+#include "support/walk_rows.h"
 
 static const char *only;
 static lath_error err;
@@ -342,6 +343,69 @@ static void test_specs(void **state)
 {
     (void)state;
     inside_each(only, specs_of);
+}
+
+/* An FFN that chooses features: a trace has the chosen ones with their numbers, and values that all features together would have; a hook sees the same. */
+typedef struct chosen {
+    const lath_trace *whole;
+    int32_t rows, k;
+} chosen;
+
+static int check_chosen(void *ctx, lath_value *v)
+{
+    chosen *c = ctx;
+    lath_act all = {.struct_size = sizeof(all)};
+    assert_int_equal(v->n, 1);
+    assert_int_equal(v->d, c->k);
+    assert_non_null(v->features);
+    assert_ok(lath_trace_get_act(c->whole, v->layer, v->positions[0], 0, &all, NULL, &err), err);
+    for (size_t i = 0; i < v->d && v->layer == 0; i++)
+        assert_true(fabs((double)v->rows[i] - (double)all.values[v->features[i]]) < 1e-4);
+    c->rows++;
+    return 0;
+}
+
+static void test_chosen(void **state)
+{
+    (void)state;
+    enum { K = 5 };
+    inside_case c = inside_open("decoder/llama2", NULL);
+    const arch_model *m = &c.model->arch;
+    ffn_parts own;
+    lath_ffn *f;
+    lath_hooks *h;
+    lath_trace_options o = LATH_TRACE_OPTIONS_INIT;
+    o.all_positions = 1;
+    o.what = LATH_TRACE_ACTIVATIONS;
+    lath_trace *whole = inside_run(&c, &o);
+    chosen see = {.whole = whole, .k = K};
+    assert_true(ffn_get_parts(m->ffn, 0, &own));
+    const ffn_walk_source source = test_walk_source(m->ffn, c.n_layers, c.d, own.fn, true);
+    assert_ok(lath_ffn_open(c.model, "dense", &f, &err), err);
+    assert_ok(ffn_walk_open(&source, K, 0, c.n_layers - 1, m->ffn, f->env.alloc, &f->choice.ffn, &err), err);
+    assert_ok(lath_hooks_create(c.model, &h, &err), err);
+    assert_ok(lath_hooks_add(h, LATH_POINT_FFN_ACT, LATH_LAYERS_ALL, LATH_POSITION_ALL, check_chosen, &see, &err), err);
+    o.ffn = f;
+    o.hooks = h;
+    lath_trace *t = inside_run(&c, &o);
+    assert_int_equal(see.rows, c.n * c.n_layers);
+    for (int32_t i = 0; i < c.n; i++) {
+        lath_act all = {.struct_size = sizeof(all)}, some = all;
+        size_t n;
+        assert_ok(lath_trace_get_act(whole, 0, i, 0, &all, NULL, &err), err);
+        assert_ok(lath_trace_get_act(t, 0, i, 0, &some, &n, &err), err);
+        assert_true(n == 1 && some.n == K && some.features && !all.features);
+        for (int32_t j = 0; j < K; j++) {
+            assert_true(some.features[j] >= 0 && some.features[j] < (int32_t)all.n);
+            assert_true(j == 0 || some.features[j] > some.features[j - 1]);
+            assert_true(fabs((double)some.values[j] - (double)all.values[some.features[j]]) < 1e-4);
+        }
+    }
+    lath_trace_close(t);
+    lath_trace_close(whole);
+    lath_hooks_destroy(h);
+    lath_ffn_close(f);
+    inside_close(&c);
 }
 
 /* A session with a gain in the place of a layer, all but the last token together. */
@@ -682,7 +746,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_answer),   cmocka_unit_test(test_attribution), cmocka_unit_test(test_custom),
         cmocka_unit_test(test_specs),    cmocka_unit_test(test_ffn_session), cmocka_unit_test(test_gains),
         cmocka_unit_test(test_refusals), cmocka_unit_test(test_unused),      cmocka_unit_test(test_progress),
-        cmocka_unit_test(test_long),
+        cmocka_unit_test(test_long),     cmocka_unit_test(test_chosen),
     };
     return TEST_RUN(tests);
 }
