@@ -35,7 +35,8 @@ enum option_group {
     GROUP_PERPLEXITY = 1 << 17,
     GROUP_COMPLETE = 1 << 18, /* generation from one PROMPT */
     GROUP_QUANTIZE = 1 << 20,
-    GROUP_BENCH = 1 << 21
+    GROUP_BENCH = 1 << 21,
+    GROUP_SERVE_FFN = 1 << 24
 };
 
 typedef struct string_list {
@@ -60,11 +61,11 @@ typedef struct options {
     string_list args; /* what is no option */
     const char *model, *config, *field, *output, *corpus, *index, *rerank_model, *cache, *cache_import, *cache_export;
     const char *prompt, *prompt_text, *layer, *corpus_prompt, *corpus_prompt_text, *pair, *label, *id_list, *system,
-        *model_name, *json_schema, *grammar, *chat_template;
+        *model_name, *json_schema, *grammar, *chat_template, *layers, *host;
     string_list files, queries, filters, stops;
     int64_t threads, dim, max_len, batch_tokens, top_k, rerank_top, ctx, top, logprobs, stride, rounds;
     option_number max_new, temp, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty, seed, prefill,
-        decode_steps, reasoning_budget;
+        decode_steps, reasoning_budget, port;
     int pooling, isa, precision, index_type, kv; /* of lath.h */
     int gguf_type;                               /* of lath.h, plus 1 */
     int device, format;                          /* enum device, enum output_format */
@@ -124,7 +125,10 @@ void options_deinit(options *o);
 lath_status options_parse(options *o, const command_row *cmd, int argc, char **argv, lath_error *err);
 
 #define COMMAND(name, groups, args, title, description, examples) lath_status cmd_##name(options *o, lath_error *err);
+#define COMMAND_AS(name, shown, groups, args, title, description, examples) \
+    COMMAND(name, groups, args, title, description, examples)
 #include "cmds.def"
+#undef COMMAND_AS
 #undef COMMAND
 
 #endif
