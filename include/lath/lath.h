@@ -9,6 +9,7 @@
  *     lath_reranker  the same for scoring pairs of texts with a cross-encoder
  *     lath_session   one sequence of tokens in a language model, with the keys and values that it keeps; one thread at a time
  *     lath_chat      its chat template: conversations to the text and tokens that it was taught
+ *     lath_inspect.h hooks, traces, other FFNs: what happens inside, and changing it; not stable yet
  *
  *     lath_runtime *rt; lath_model *model; lath_embedder *e; lath_error err;
  *     lath_runtime_create(NULL, &rt, &err);
