@@ -155,6 +155,13 @@ typedef struct arch_lm_head {
     bool tied;     /* where the file has no matrix for it, W is that of the embeddings */
 } arch_lm_head;
 
+/* What stands between the heads of a layer and the stream: x += scale post_norm(o(heads)). */
+typedef struct arch_heads_out {
+    nn_linear_w *o;           /* [d_model, n_heads * size of a head] */
+    const op_norm *post_norm; /* NULL: none */
+    float scale;              /* 1: none */
+} arch_heads_out;
+
 struct arch_model {
     const arch_desc *desc;
     arch_dims dims;
@@ -165,6 +172,10 @@ struct arch_model {
     void *weights;        /* the family's struct */
     void *layers;         /* [n_layers] of the family's layer struct */
     ffn *ffn;             /* that the weights make, of all layers: set by finish() */
+    /* Of pre-norm blocks, for whoever takes the stream apart: set by finish(). */
+    const op_norm *
+        final_norm; /* between the stream and the output head; NULL: none, or norms stand behind the sums of each layer */
+    void (*heads_out)(const arch_model *m, int32_t layer, arch_heads_out *out);
 };
 
 /* What scratch has to be large enough for, for batches of n_tok tokens that see n_keys. */

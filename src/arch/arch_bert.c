@@ -142,6 +142,7 @@ static lath_status block(const arch_model *m, bert_layer *l, const fwd *f, int32
     TRY(trace_emit(f, TRACE_ATTN_OUT, i, s->delta));
     TRY(nn_norm(f, s->x, &s->delta, &l->attn_norm, s->x)); /* x = LN(x + delta)      */
     TRY(trace_emit(f, TRACE_MIDDLE, i, s->x));
+    if (ffn_left_out(f, i)) return trace_emit(f, TRACE_RESIDUAL, i, s->x);
     TRY(ffn_run(f, m->ffn, i, s->x, s->wide, s->delta)); /* delta = W2 act(W1 x)   */
     TRY(trace_emit(f, TRACE_FFN_OUT, i, s->delta));
     TRY(nn_norm(f, s->x, &s->delta, &l->ffn_norm, s->x)); /* x = LN(x + delta)      */

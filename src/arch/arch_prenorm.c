@@ -129,6 +129,15 @@ static void finish_moe(arch_model *m, prenorm_layer *layers)
     m->ffn = &w->moe.base;
 }
 
+static void heads_out(const arch_model *m, int32_t layer, arch_heads_out *out)
+{
+    const prenorm_model *w = m->weights;
+    prenorm_layer *l = (prenorm_layer *)m->layers + layer;
+    out->o = w->kinds[layer] == PRENORM_RECURS ? &l->delta.o : &l->attn.o;
+    out->post_norm = l->attn_post_norm.gamma.data ? &l->attn_post_norm : NULL;
+    out->scale = w->residual_scale;
+}
+
 lath_status prenorm_finish(arch_model *m, lath_error *err)
 {
     prenorm_model *w = m->weights;
@@ -143,6 +152,8 @@ lath_status prenorm_finish(arch_model *m, lath_error *err)
     ffn_dense_init(&w->dense, w->fn, m->dims.d_ff, gated, &layers[0].ffn, sizeof(prenorm_layer));
     m->ffn = &w->dense.base;
     if (w->sparse) finish_moe(m, layers);
+    m->final_norm = &w->final_norm;
+    m->heads_out = heads_out;
     return LATH_OK;
 }
 

@@ -164,6 +164,16 @@ typedef struct op_pool {
     int64_t skip;
 } op_pool;
 
+/* Rows of a matrix of features: those that were chosen for one token, whose numbers stand in plain rows of memory (64-byte aligned). */
+typedef struct op_features {
+    weight *w;            /* [features, d] */
+    const int32_t *index; /* [n] in range; NULL: rows 0 .. n - 1 */
+    int64_t n;
+} op_features;
+/* Floats of memory that add_features works in. */
+enum { OP_FEATURES_PARTS = 8 };
+static inline size_t op_features_floats(int64_t d) { return (size_t)(OP_FEATURES_PARTS * ((d + 15) / 16 * 16)); }
+
 /* What a stream's scratch has to be large enough for. */
 typedef struct op_limits {
     int64_t n_tok;    /* tokens of a batch */
@@ -178,7 +188,8 @@ typedef struct op_limits {
  * by[i] x[i] for the tokens of x, no index twice. l2_normalize: each row of x in place. read_rows: rows row0 .. row0 + n - 1 as
  * plain row-major [n, d]; write_rows: back into their places. attention_weights: what the softmax gives token `token` of the batch, [n_heads, end - begin] of
  * that token; a->out is unused. kv_append: the batch's keys and values become positions at, at + 1, ... of the sequence;
- * n_tok <= n_slots. */
+ * n_tok <= n_slots. dot_features: y[i] = the product of row index[i] with x [d]; add_features: y [d] += sum over i of by[i] times row
+ * index[i], with op_features_floats of memory. Of these two, only rows that are read are looked at for numbers that are not finite. */
 typedef struct backend_ops {
     const char *name;
 #define OP(name, args) lath_status(*name) args;

@@ -529,6 +529,16 @@ static lath_status panels_attention_weights(stream *s, const op_attention *a, in
     return cpu_attention_weights(s, a, token, LANES, out);
 }
 
+static lath_status panels_dot_features(stream *s, const op_features *a, const float *x, float *y)
+{
+    return cpu_dot_features(s, a, x, y, wide_keys(s));
+}
+
+static lath_status panels_add_features(stream *s, const op_features *a, const float *by, float *y, float *memory)
+{
+    return cpu_add_features(s, a, by, y, memory);
+}
+
 const backend_ops *backend_cpu(void)
 {
     static const backend_ops ops = {

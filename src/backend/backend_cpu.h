@@ -7,6 +7,7 @@
  *     backend_cpu_kv.c    keys and values that a sequence keeps, which both write and read
  *     backend_cpu_delta.c  what runs along time: the convolution and the delta rule
  *     backend_cpu_each.c  what is the same for both: ops on each number by itself, moves of tokens
+ *     backend_cpu_features.c  products of a token with chosen rows, for both
  *     backend_cpu_look.c  the weights of attention, for whoever looks at them
  *
  * A result's bits depend on the table, never on how many tokens there are: whoever makes a stream chooses by what it is for.
@@ -59,6 +60,9 @@ lath_status cpu_clear(view y, int64_t lanes);
 lath_status cpu_move_rows(stream *s, view x, const int32_t *index, const float *by, view y, int64_t lanes);
 lath_status cpu_kv_append(stream *s, view k, view v, kv_layer *kv, int64_t at, int64_t lanes);
 lath_status cpu_attention_weights(stream *s, const op_attention *a, int64_t token, int64_t lanes, float *out);
+/* xq: room for x in 8 bits, kern_xq_bytes; unused where products are not of integers. */
+lath_status cpu_dot_features(stream *s, const op_features *a, const float *x, float *y, void *xq);
+lath_status cpu_add_features(stream *s, const op_features *a, const float *by, float *y, float *memory);
 lath_status cpu_conv_panels(stream *s, const op_conv *a);
 lath_status cpu_conv_rows(stream *s, const op_conv *a);
 /* scratch: of worker 0, each worker's scratch_floats behind the one before; cpu_delta_floats of them are used. */

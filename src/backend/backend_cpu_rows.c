@@ -320,6 +320,11 @@ static lath_status rows_attention_weights(stream *s, const op_attention *a, int6
     return cpu_attention_weights(s, a, token, 1, out);
 }
 
+static lath_status rows_dot_features(stream *s, const op_features *a, const float *x, float *y)
+{
+    return cpu_dot_features(s, a, x, y, shared_scratch(s));
+}
+
 const backend_ops *backend_cpu_rows(void)
 {
     static const backend_ops ops = {
@@ -342,6 +347,8 @@ const backend_ops *backend_cpu_rows(void)
         .read_rows = rows_read_rows,
         .write_rows = rows_write_rows,
         .attention_weights = rows_attention_weights,
+        .dot_features = rows_dot_features,
+        .add_features = cpu_add_features,
         .view_floats = rows_view_floats,
         .make_view = rows_make_view,
         .slice = rows_slice,

@@ -19,6 +19,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "engine/inspect.h"
 
 enum { CHUNK = 512, DEFAULT_CTX = 4096, LANES = KERN_LANES, ALIGN_FLOATS = 16, KV_ALIGN = 64 };
 
@@ -276,6 +277,7 @@ void lath_session_destroy(lath_session *s)
     alloc_release(alloc, s->recurrent, s->recurrent ? n_layers * sizeof(*s->recurrent) : 0);
     snapshots_deinit(&s->snaps, alloc);
     alloc_table_release(alloc, s->work_block, s->work_bytes);
+    alloc_release(alloc, s->ffn_memory, s->ffn_bytes);
     alloc_release(alloc, s->kv, n_layers * sizeof(*s->kv));
     alloc_release(alloc, s, sizeof(*s));
 }
@@ -324,8 +326,9 @@ static lath_status all_logits(lath_session *s, stream *on, view hidden, session_
 static lath_status run_chunk(lath_session *s, stream *on, const int32_t *ids, int32_t n, bool last, session_see see,
                              void *ctx, lath_error *err)
 {
-    const fwd f = {.s = on, .b = &s->b, .trace = s->trace, .kv = s->kv, .recurrent = s->recurrent};
+    fwd f = {.s = on, .b = &s->b, .trace = s->trace, .kv = s->kv, .recurrent = s->recurrent};
     view hidden;
+    inspect_set_ffn(&f, s->ffn, s->ffn_memory);
     fill_batch(s, ids, n);
     on->err = s->step.err = err;
     TRY(s->model->arch.desc->forward((arch_model *)&s->model->arch, &f, s->state, &hidden));
@@ -594,6 +597,6 @@ lath_status lath_session_get_stats(const lath_session *s, lath_session_stats *ou
     out->recurrent_bytes = s->recurrent_floats * sizeof(float);
     out->snapshot_bytes = s->snaps.bytes;
     out->n_snapshots = snapshots_held(&s->snaps);
-    out->work_bytes = s->work_bytes;
+    out->work_bytes = s->work_bytes + s->ffn_bytes;
     return LATH_OK;
 }

@@ -32,9 +32,12 @@ struct lath_session {
     void *kv_block, *work_block;
     float *recurrent_block;
     size_t kv_bytes, work_bytes, recurrent_floats;
-    snapshots snaps;          /* of `recurrent` */
-    uint64_t snapshot_budget; /* bytes; 0: the usual */
-    const trace_sink *trace;  /* NULL: nobody looks inside */
+    snapshots snaps;            /* of `recurrent` */
+    uint64_t snapshot_budget;   /* bytes; 0: the usual */
+    const trace_sink *trace;    /* NULL: nobody looks inside */
+    const struct lath_ffn *ffn; /* that stands in for the model's own; NULL: none */
+    float *ffn_memory;          /* that it works in */
+    size_t ffn_bytes;
     lath_session_stats stats;
     lath_progress_fn progress; /* may be NULL */
     void *progress_ctx;

@@ -5,6 +5,8 @@
 #ifndef LATH_FFN_H
 #define LATH_FFN_H
 
+#include "base/buf.h"
+#include "base/clock.h"
 #include "nn/nn.h"
 
 typedef struct ffn ffn;
@@ -24,6 +26,12 @@ typedef struct ffn_ops {
     lath_status (*forward)(ffn *self, const fwd *f, int32_t layer, view x, float *memory, view out);
     /* The layer's matrices, borrowed; false: it is not one FFN of features. NULL: of no layer. */
     bool (*parts)(ffn *self, int32_t layer, ffn_parts *out);
+    /* What the layer's FFN is, for people: "walk of DIR, k=512". NULL: its name. */
+    void (*describe)(const ffn *self, int32_t layer, buf *out);
+    /* Nothing of the layer behind attention is to run: asked by architectures whose blocks do more with the FFN's sum than add it. NULL: all runs. */
+    bool (*left_out)(const ffn *self, int32_t layer);
+    /* Frees itself and what it owns. NULL: the model owns it. */
+    void (*close)(ffn *self);
 } ffn_ops;
 
 struct ffn {
@@ -43,11 +51,25 @@ static inline bool ffn_get_parts(ffn *self, int32_t layer, ffn_parts *out)
     return self->ops->parts && self->ops->parts(self, layer, out);
 }
 
+static inline void ffn_describe(const ffn *self, int32_t layer, buf *out)
+{
+    if (self->ops->describe)
+        self->ops->describe(self, layer, out);
+    else
+        buf_str(out, self->ops->name);
+}
+/* self may be NULL. */
+static inline void ffn_close(ffn *self)
+{
+    if (self && self->ops->close) self->ops->close(self);
+}
+
 /* What the FFN of a layer did in a run. */
 typedef struct ffn_took {
     const char *path; /* the last one; static */
     uint64_t calls, tokens;
-    uint64_t features; /* whose rows were multiplied, of all tokens together */
+    uint64_t features; /* that went into a result, of all tokens together */
+    double seconds;    /* in the layer's FFN, whoever computed */
 } ffn_took;
 /* Said by whoever computes, not by who only passes on: n_tok tokens went through n_features in all. */
 static inline void ffn_note(const fwd *f, int32_t layer, const char *path, int64_t n_tok, int64_t n_features)
@@ -60,12 +82,26 @@ static inline void ffn_note(const fwd *f, int32_t layer, const char *path, int64
     t->features += (uint64_t)n_features;
 }
 
+/* The last path of the layer gets another name: that of whoever asked for it to be taken. */
+static inline void ffn_note_path(const fwd *f, int32_t layer, const char *path)
+{
+    if (f->took) f->took[layer].path = path;
+}
+
 /* What a forward calls: the FFN of this run, f->ffn, in memory of its own, or else the model's `own` in `memory`. */
 static inline lath_status ffn_run(const fwd *f, ffn *own, int32_t layer, view x, float *memory, view out)
 {
     TRY(trace_emit(f, TRACE_FFN_IN, layer, x));
-    if (f->ffn) return ffn_forward(f->ffn, f, layer, x, f->ffn_memory, out);
-    return ffn_forward(own, f, layer, x, memory, out);
+    const double begin = f->took ? clock_now() : 0;
+    const lath_status st =
+        f->ffn ? ffn_forward(f->ffn, f, layer, x, f->ffn_memory, out) : ffn_forward(own, f, layer, x, memory, out);
+    if (f->took) f->took[layer].seconds += clock_now() - begin;
+    return st;
+}
+/* The run leaves the FFN of the layer out, its norms included. */
+static inline bool ffn_left_out(const fwd *f, int32_t layer)
+{
+    return f->ffn && f->ffn->ops->left_out && f->ffn->ops->left_out(f->ffn, layer);
 }
 
 /* All features: down(fn(up(x))) (Vaswani et al. 2017, 3.3), or down(fn(gate(x)) * up(x)) where there is a gate (Shazeer 2020). */
@@ -80,6 +116,9 @@ typedef struct ffn_dense {
     int64_t d_ff;
     bool gated;
 } ffn_dense;
+/* The hidden features of all tokens, [n_tok, d_ff] in `memory` of ffn_hidden_floats, before anybody has seen them. */
+size_t ffn_hidden_floats(const ffn_parts *p, const backend_ops *ops, int64_t n_tok);
+lath_status ffn_hidden(const fwd *f, const ffn_parts *p, view x, float *memory, view *hidden);
 void ffn_dense_init(ffn_dense *d, kern_fn fn, int64_t d_ff, bool gated, ffn_dense_layer *first, size_t stride);
 
 /* Mixture of experts (Shazeer et al. 2017): of E small gated FFNs each token takes the `top` that a router, a softmax over E, finds likeliest, weighted with

@@ -193,6 +193,7 @@ static lath_status moe_forward(ffn *self, const fwd *f, int32_t layer, view x, f
 
 void ffn_moe_init(ffn_moe *m)
 {
-    static const ffn_ops ops = {"moe", moe_memory_floats, moe_forward, moe_parts};
+    static const ffn_ops ops = {
+        .name = "moe", .memory_floats = moe_memory_floats, .forward = moe_forward, .parts = moe_parts};
     m->base.ops = &ops;
 }

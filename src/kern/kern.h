@@ -275,6 +275,18 @@ typedef struct kern_dot_rows_i8_args {
     int64_t out_stride;
 } kern_dot_rows_i8_args;
 
+/* y[f] += sum over i < n of by[i] rows[index[i]][f0 + f] for f < k. The order of a sum depends on n only, hence the bits of y[f] on n, by and column f0 + f of the
+ * rows: not on f0, k or where the rows lie. Rows are read as a few long streams. */
+typedef struct kern_add_rows_args {
+    const void *rows;     /* row-major, any alignment */
+    dtype type;           /* one that dtype_is_weight; f0 and k are whole numbers of its blocks */
+    int64_t row_stride;   /* bytes from row to row */
+    const int32_t *index; /* [n] rising, or NULL: rows 0, 1, ... */
+    const float *by;      /* [n] */
+    int64_t n, f0, k;
+    float *y; /* [k], 64-byte aligned */
+} kern_add_rows_args;
+
 /* l2_normalize: x [d][16] of one panel, each of the first `lanes` lanes divided by max(its L2 norm, 1e-12).
  * first_nonfinite: index of the first NaN or infinity of n numbers (of a dtype_is_weight, any alignment), or -1. Of blocks the scales are looked
  * at (quant.h), and the index is that of a block's first number.
@@ -293,16 +305,17 @@ typedef struct kern_dot_rows_i8_args {
  * infinity has a NaN scale: every result of its row is NaN.
  * The rows of a call are read as a few long streams, so a worker should get a long range n0..n1. */
 typedef struct kern_gemv_args {
-    const void *w;     /* [rows, k] row-major, any alignment */
-    dtype type;        /* one that dtype_is_weight; k is a whole number of its blocks */
-    int64_t w_stride;  /* bytes from row to row */
-    const float *bias; /* [rows] or NULL */
-    const float *x;    /* [n_x][k], 64-byte aligned; unused (may be NULL) with xq */
-    int64_t x_stride;  /* floats from row to row, a multiple of 16 */
-    const void *xq;    /* NULL, or [n_x] rows made by quantize_x, 64-byte aligned */
-    int64_t xq_stride; /* bytes from row to row, a multiple of 64, at least kern_xq_bytes */
-    int32_t n_x;       /* 1 and more */
-    float *y;          /* [n_x][rows], any alignment */
+    const void *w;        /* [rows, k] row-major, any alignment */
+    dtype type;           /* one that dtype_is_weight; k is a whole number of its blocks */
+    int64_t w_stride;     /* bytes from row to row */
+    const int32_t *index; /* NULL, or [rows]: row n is row index[n] of w; rising is best */
+    const float *bias;    /* [rows] or NULL */
+    const float *x;       /* [n_x][k], 64-byte aligned; unused (may be NULL) with xq */
+    int64_t x_stride;     /* floats from row to row, a multiple of 16 */
+    const void *xq;       /* NULL, or [n_x] rows made by quantize_x, 64-byte aligned */
+    int64_t xq_stride;    /* bytes from row to row, a multiple of 64, at least kern_xq_bytes */
+    int32_t n_x;          /* 1 and more */
+    float *y;             /* [n_x][rows], any alignment */
     int64_t y_stride;
     int64_t k, n0, n1;
     kern_fn fn;

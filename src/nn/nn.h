@@ -34,6 +34,8 @@ typedef struct trace_event {
     int32_t expert;       /* whose hidden features x are, the number of experts: the shared one's; -1: of none */
     int32_t n_heads;      /* of HEADS: how many x holds, side by side; else 0 */
     const int32_t *token; /* [x.n_tok] the tokens of the batch that the rows of x are; NULL: all of them, in order */
+    const int32_t
+        *feature; /* [x.d] of FFN_ACT: the features that the columns of x are, rising; NULL: all of them, in order */
     view x;
     bool changed;
 } trace_event;

@@ -183,8 +183,20 @@ static void gemv_run(check *c, gemv_case g)
     for (int v = 0; v < 2; v++) {
         const kern_table *t = v ? c->ref : c->t;
         y[v] = oracle_floats(g.n_x * y_stride + 1) + 1;
-        t->gemv(&(kern_gemv_args){w, g.type, (int64_t)row_bytes, has_bias ? bias : NULL, g.integers ? NULL : x,
+        t->gemv(&(kern_gemv_args){w, g.type, (int64_t)row_bytes, NULL, has_bias ? bias : NULL, g.integers ? NULL : x,
                                   x_stride, g.integers ? xq : NULL, xq_stride, g.n_x, y[v], y_stride, g.k, n0, n1, fn});
+    }
+    if (!has_bias) {
+        int32_t *index = calloc((size_t)total + 1, sizeof(*index));
+        float *chosen = oracle_floats(g.n_x * y_stride + 1);
+        assert_non_null(index);
+        for (int64_t n = n0; n < n1; n++) index[n] = (int32_t)rng_int(r, n0, n1 - 1);
+        c->t->gemv(&(kern_gemv_args){w, g.type, (int64_t)row_bytes, index, NULL, g.integers ? NULL : x, x_stride,
+                                     g.integers ? xq : NULL, xq_stride, g.n_x, chosen, y_stride, g.k, n0, n1, fn});
+        for (int32_t m = 0; m < g.n_x; m++) /* chosen rows: their bits */
+            for (int64_t n = n0; n < n1; n++)
+                assert_memory_equal(&chosen[m * y_stride + n], &y[0][m * y_stride + index[n]], sizeof(float));
+        free(index), free(chosen);
     }
     for (int64_t n = 0; n < total; n++) oracle_numbers(g.type, w + (size_t)n * row_bytes, g.k, numbers + n * g.k);
     for (int32_t m = 0; m < g.n_x; m++) {

@@ -204,4 +204,62 @@ static void check_to_half(check *c) { half_cases(c, true); }
 
 static void check_from_half(check *c) { half_cases(c, false); }
 
+/* ------------------------------------------------------------------------------ sums of rows */
+
+/* Rows `index` (or all, in turn) of a matrix, columns f0 .. f0 + k of it, into y; what is behind stays. */
+static void add_rows_case(check *c, dtype type, int64_t k_least, int64_t n, bool all)
+{
+    oracle_rng *r = &c->rng;
+    const int64_t k = whole_blocks(type, k_least), f0 = rng_int(r, 0, 2) * (int64_t)dtype_block_numbers(type);
+    const int64_t cols = f0 + k + rng_int(r, 0, 2) * (int64_t)dtype_block_numbers(type), rows = n + rng_int(r, 1, 5);
+    const int64_t row_stride = (int64_t)dtype_bytes(type, cols);
+    WHERE(c, "add_rows %s %s n=%d columns %d..%d of %d all=%d", c->t->isa, dtype_name(type), (int)n, (int)f0,
+          (int)(f0 + k), (int)cols, all);
+    unsigned char *base, *w = oracle_elements(r, type, rows * cols, 1.0f, (int)rng_int(r, 0, 3), &base);
+    int32_t *index = calloc((size_t)n + 1, sizeof(*index));
+    float *by = oracle_floats(n + 1) + 1, *y[2], *before = oracle_floats(k);
+    double *numbers = malloc((size_t)cols * sizeof(double)), *sum = calloc((size_t)k, sizeof(double)),
+           *size = calloc((size_t)k, sizeof(double));
+    assert_true(index && numbers && sum && size);
+    for (int64_t i = 0; i < n; i++)
+        index[i] = all ? (int32_t)i : (int32_t)rng_int(r, 0, rows - 1), by[i] = rng_float(r, 2);
+    for (int64_t f = 0; f < k; f++) before[f] = rng_float(r, 2), sum[f] = (double)before[f], size[f] = fabs(sum[f]);
+    for (int v = 0; v < 2; v++) {
+        y[v] = oracle_floats(k + 16);
+        memcpy(y[v], before, (size_t)k * sizeof(float));
+        (v ? c->ref : c->t)
+            ->add_rows(&(kern_add_rows_args){.rows = w,
+                                             .type = type,
+                                             .row_stride = row_stride,
+                                             .index = all ? NULL : index,
+                                             .by = by,
+                                             .n = n,
+                                             .f0 = f0,
+                                             .k = k,
+                                             .y = y[v]});
+        for (int i = 0; i < 16; i++) assert_true(isnan(y[v][k + i]));
+    }
+    for (int64_t i = 0; i < n; i++) {
+        oracle_numbers(type, w + index[i] * row_stride, cols, numbers);
+        for (int64_t f = 0; f < k; f++) {
+            const double term = (double)by[i] * numbers[f0 + f];
+            sum[f] += term, size[f] += fabs(term);
+        }
+    }
+    for (int64_t f = 0; f < k; f++) check_value(c, y[0][f], sum[f], y[1][f], size[f]);
+    free(base), free(index), free(by - 1), free(y[0]), free(y[1]), free(before), free(numbers), free(sum), free(size);
+    c->cases++;
+}
+
+static void check_add_rows(check *c)
+{
+    for (int type = 0; type < DTYPE_COUNT; type++) {
+        if (!dtype_is_weight((dtype)type)) continue;
+        for (int64_t n = 0; n <= 9; n++) add_rows_case(c, (dtype)type, 1 + n * 7, n, n % 3 == 0);
+        for (int64_t k = 1; k <= 40; k++) add_rows_case(c, (dtype)type, k, rng_int(&c->rng, 1, 12), k % 2 == 0);
+        add_rows_case(c, (dtype)type, 700, 30, false);
+        add_rows_case(c, (dtype)type, 513, 31, true);
+    }
+}
+
 #endif

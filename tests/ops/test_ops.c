@@ -756,6 +756,7 @@ static void case_pool(env *e, const shape *s)
     }
 }
 
+#include "ops_feature_cases.h"
 #include "ops_time_cases.h"
 
 /* ------------------------------------------------------------------------------------------------------- the runner */
@@ -783,6 +784,8 @@ static const struct {
     {"l2_normalize", case_l2_normalize},
     {"conv", case_conv},
     {"delta", case_delta},
+    {"dot_features", case_features},
+    {"add_features", case_features},
     {"pool", case_pool},
 };
 enum { N_CASES = sizeof(cases) / sizeof(cases[0]) };

@@ -27,7 +27,7 @@ void kern_ref_gemv(const kern_gemv_args *a)
 {
     enum { BLOCK = 256 };
     for (int64_t n = a->n0; n < a->n1; n++) {
-        const unsigned char *w = (const unsigned char *)a->w + n * a->w_stride;
+        const unsigned char *w = (const unsigned char *)a->w + (a->index ? a->index[n] : n) * a->w_stride;
         for (int32_t m = 0; m < a->n_x; m++) {
             double sum = a->bias ? (double)a->bias[n] : 0.0;
             float weights[BLOCK], x[BLOCK];
@@ -40,6 +40,24 @@ void kern_ref_gemv(const kern_gemv_args *a)
             const float v = (float)sum;
             kern_ref_map(a->fn, 1, &v, &a->y[m * a->y_stride + n]);
         }
+    }
+}
+
+void kern_ref_add_rows(const kern_add_rows_args *a)
+{
+    enum { BLOCK = 256 };
+    for (int64_t f0 = 0; f0 < a->k; f0 += BLOCK) {
+        const int64_t n = a->k - f0 < BLOCK ? a->k - f0 : BLOCK;
+        double sum[BLOCK];
+        float row[BLOCK];
+        for (int64_t f = 0; f < n; f++) sum[f] = (double)a->y[f0 + f];
+        for (int64_t i = 0; i < a->n; i++) {
+            const int64_t r = a->index ? a->index[i] : i;
+            dtype_to_f32(a->type, (const unsigned char *)a->rows + r * a->row_stride + dtype_bytes(a->type, a->f0 + f0),
+                         (size_t)n, row);
+            for (int64_t f = 0; f < n; f++) sum[f] += (double)a->by[i] * (double)row[f];
+        }
+        for (int64_t f = 0; f < n; f++) a->y[f0 + f] = (float)sum[f];
     }
 }
 
