@@ -134,7 +134,8 @@ lath_status prenorm_finish(arch_model *m, lath_error *err)
     for (int32_t i = 0; i < m->dims.n_layers; i++) TRY(finish_layer(m, &layers[i], w->kinds[i] == PRENORM_RECURS, err));
     TRY(finish_norm(m, &w->embed_norm, err));
     TRY(finish_norm(m, &w->final_norm, err));
-    const bool gated = w->sparse || layers[0].ffn.gate.w.t; /* a family that has experts has gates */
+    /* A family that has experts has gates, and so has a model whose matrices are left out (arch_source.no_ffn): no other is extracted. */
+    const bool gated = w->sparse || layers[0].ffn.gate.w.t || !layers[0].ffn.up.w.t;
     ffn_dense_init(&w->dense, w->fn, m->dims.d_ff, gated, &layers[0].ffn, sizeof(prenorm_layer));
     m->ffn = &w->dense.base;
     if (w->sparse) finish_moe(m, layers);

@@ -25,4 +25,5 @@ done
 "$python" make_bpe_cases.py ../../tests/unit/tok
 "$python" make_spm_goldens.py ../../tests/unit/tok/spm
 "$python" make_sampler_cases.py ../../tests/unit/engine/sampler.jsonl
+"$python" make_tracefiles.py ../../tests/unit/store/tracefile
 "$python" make_embrecords.py ../../tests/unit/store/records.bin
