@@ -14,6 +14,7 @@ export OMP_NUM_THREADS=1
 "$python" make_rerank_goldens.py
 "$python" make_decoder_goldens.py
 "$python" make_inside_goldens.py
+"$python" make_feature_goldens.py
 "$python" make_lm_goldens.py
 "$python" make_gguf_models.py
 "$python" make_tok_goldens.py
