@@ -562,11 +562,14 @@ static void test_torture_features(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_torture),           cmocka_unit_test(test_torture_cache),
-        cmocka_unit_test(test_torture_scored),    cmocka_unit_test(test_torture_index),
-        cmocka_unit_test(test_torture_quantize),  cmocka_unit_test(test_torture_features),
-        cmocka_unit_test(test_no_allocation_in_a_step),
-        cmocka_unit_test(test_torture_generated), cmocka_unit_test(test_no_allocation_in_a_session)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_torture),
+                                       cmocka_unit_test(test_torture_cache),
+                                       cmocka_unit_test(test_torture_scored),
+                                       cmocka_unit_test(test_torture_index),
+                                       cmocka_unit_test(test_torture_quantize),
+                                       cmocka_unit_test(test_torture_features),
+                                       cmocka_unit_test(test_no_allocation_in_a_step),
+                                       cmocka_unit_test(test_torture_generated),
+                                       cmocka_unit_test(test_no_allocation_in_a_session)};
     return TEST_RUN(tests);
 }
