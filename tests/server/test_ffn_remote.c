@@ -264,7 +264,7 @@ static void *play(void *ctx)
     }
 }
 
-static void start(script *s)
+static void start(script *s, void *(*player)(void *))
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t n = sizeof(at);
@@ -274,7 +274,7 @@ static void start(script *s)
     assert_int_equal(listen(s->listening, 8), 0);
     assert_int_equal(getsockname(s->listening, (struct sockaddr *)&at, &n), 0);
     snprintf(s->url, sizeof(s->url), "http://127.0.0.1:%u", ntohs(at.sin_port));
-    assert_int_equal(pthread_create(&s->thread, NULL, play, s), 0);
+    assert_int_equal(pthread_create(&s->thread, NULL, player, s), 0);
 }
 
 static void stop(script *s)
@@ -340,7 +340,7 @@ static void test_bad_stats(void **state)
         script s = {.answers = answers};
         ffn *f;
         lath_error err = {0};
-        start(&s);
+        start(&s, play);
         const lath_status st = open_at(s.url, FFN_WIRE_F32, &f, &err);
         if (st != LATH_ERR_NETWORK || !strstr(err.msg, all[i].says) || !strstr(err.msg, s.url))
             fail_msg("%s: status %d, %s; want %s", all[i].answer, (int)st, err.msg, all[i].says);
@@ -354,7 +354,7 @@ static void test_away(void **state)
     ffn *f;
     lath_error err;
     (void)state;
-    start(&s);
+    start(&s, play);
     stop(&s); /* nobody listens at its port any more */
     const double begin = clock_now();
     assert_int_equal(open_at(s.url, FFN_WIRE_F32, &f, &err), LATH_ERR_NETWORK);
@@ -402,7 +402,7 @@ static void test_bad_answers(void **state)
         ffn *f;
         float out[D];
         lath_error err = {0};
-        start(&s);
+        start(&s, play);
         assert_ok(open_at(s.url, all[i].wire, &f, &err), err);
         const lath_status st = forward(f, &err, out);
         if (st != LATH_ERR_NETWORK || !strstr(err.msg, all[i].says) || !strstr(err.msg, s.url) ||
@@ -425,13 +425,49 @@ static void test_tries(void **state)
     float out[D];
     lath_error err;
     (void)state;
-    start(&s);
+    start(&s, play);
     assert_ok(open_at(s.url, FFN_WIRE_F32, &f, &err), err);
     assert_ok(forward(f, &err, out), err);
     assert_true(out[0] == 1 && out[1] == 2);
     ffn_close(f);
     stop(&s);
     assert_int_equal(s.asked, 6);
+}
+
+/* Answers all requests of one connection, and is left in peace by others. */
+static void *play_kept(void *ctx)
+{
+    script *s = ctx;
+    char in[4096];
+    for (int c; (c = accept(s->listening, NULL, NULL)) >= 0; close(c)) {
+        s->asked++;
+        for (int i = 0; s->answers[i] && recv(c, in, sizeof(in), 0) > 0; i++)
+            (void)!send(c, s->answers[i], s->sizes[i], MSG_NOSIGNAL);
+    }
+    return NULL;
+}
+
+static void test_connection_is_kept(void **state)
+{
+#define KEPT "HTTP/1.1 200 OK\r\nContent-Length: "
+    static const char
+        stats[] =
+            KEPT "82\r\nContent-Type: application/json\r\n\r\n"
+                 "{\"mode\":\"ffn-service\",\"layers\":4,\"hidden_size\":2,\"owned_layers\":[0,3], \"model\":\"\"}",
+        row[] = KEPT "20\r\nContent-Type: application/x-larql-ffn\r\n\r\n\2\0\0\0\1\0\0\0\0\0\0\0\0\0\200\77\0\0\0\100";
+    const char *const answers[] = {stats, row, row, row, NULL};
+    script s = {.answers = answers, .sizes = {sizeof(stats) - 1, sizeof(row) - 1, sizeof(row) - 1, sizeof(row) - 1}};
+    ffn *f;
+    float out[D];
+    lath_error err;
+    (void)state;
+    start(&s, play_kept);
+    assert_ok(open_at(s.url, FFN_WIRE_F32, &f, &err), err);
+    for (int i = 0; i < 3; i++) assert_ok(forward(f, &err, out), err);
+    assert_true(out[1] == 2);
+    ffn_close(f);
+    stop(&s);
+    assert_int_equal(s.asked, 1);
 }
 
 int main(void)
@@ -444,6 +480,7 @@ int main(void)
         cmocka_unit_test(test_away),
         cmocka_unit_test(test_bad_answers),
         cmocka_unit_test(test_tries),
+        cmocka_unit_test(test_connection_is_kept),
     };
     return TEST_RUN(tests);
 }
