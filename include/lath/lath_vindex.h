@@ -66,7 +66,7 @@ typedef struct lath_extract_result {
 /* Makes an index of the language model at `model` (a directory or a GGUF file) in `dir`, which must not be there or be empty. It is written as dir.part
  * and renamed when all of it is on the disk; what is stopped before stays as dir.part, for `resume`. Layer by layer; no copy of the model is made.
  * result may be NULL. LATH_ERR_NOT_FOUND, _FORMAT as lath_model_open, and for weights that are not finite or too large for the type; _USAGE: dir is there,
- * dir.part is of something else; _UNSUPPORTED: no language model, layers of experts (above browse), rows that are no whole number of blocks; _IO: the disk
+ * dir.part is of something else; _UNSUPPORTED: no language model, layers of experts (above level browse), rows that are no whole number of blocks; _IO: the disk
  * is full; _INTERRUPTED. */
 LATH_API lath_status lath_extract(lath_runtime *rt, const char *model, const char *dir,
                                   const lath_extract_options *opts, lath_extract_result *result, lath_error *err);

@@ -27,13 +27,15 @@ enum {
     TOKEN_WORDS = 4096 /* of one product with the output head */
 };
 
-/* Rows of a matrix, or its columns as rows. */
+/* Rows of a matrix, or its columns as rows; of several matrices of one shape (experts) one behind the other. */
 typedef struct source_rows {
-    const weight *w;
+    const weight *w; /* [n] */
     bool across;
+    int32_t n, experts; /* experts 0: w is the layer's own, n is 1 */
 } source_rows;
 
-static int64_t rows_of(const source_rows *s) { return s->across ? s->w->cols : s->w->rows; }
+static int64_t rows_each(const source_rows *s) { return s->across ? s->w->cols : s->w->rows; }
+static int64_t rows_of(const source_rows *s) { return s->n * rows_each(s); }
 static int64_t cols_of(const source_rows *s) { return s->across ? s->w->rows : s->w->cols; }
 
 typedef struct extract_piece {
@@ -72,7 +74,7 @@ static int32_t n_pieces(const job *j) { return (int32_t)(j->pieces.len / sizeof(
 static uint64_t work_of(const job *j, const extract_piece *p)
 {
     if (p->whole) return p->whole->bytes / 1000;
-    const uint64_t n = (uint64_t)p->from.w->rows * (uint64_t)p->from.w->cols;
+    const uint64_t n = (uint64_t)(rows_of(&p->from) * cols_of(&p->from));
     return p->file == VINDEX_TOKENS ? n / 1000 * (uint64_t)j->facts.vocab_size / 50 : n / 250;
 }
 
@@ -94,20 +96,34 @@ typedef struct wave {
     atomic_bool bad;  /* a number is not finite, or does not fit */
 } wave;
 
-/* Rows first .. first + n - 1 as numbers [n, cols]; n <= TASK_ROWS, first a multiple of it. */
-static void read_numbers(const source_rows *s, int64_t first, int64_t n, float *x)
+/* Rows first .. first + n - 1 of one matrix as numbers [n, cols]; n <= TASK_ROWS, across whole blocks. */
+static void read_one(const weight *w, bool across, int64_t first, int64_t n, float *x)
 {
-    const tensor *t = s->w->t;
-    const size_t stride = dtype_bytes(t->type, s->w->cols);
+    const dtype type = w->t->type;
+    const size_t stride = dtype_bytes(type, w->cols);
     float part[TASK_ROWS];
-    if (!s->across) {
-        dtype_to_f32(t->type, (const char *)s->w->data + (size_t)first * stride, (size_t)(n * s->w->cols), x);
+    if (!across) {
+        dtype_to_f32(type, (const char *)w->data + (size_t)first * stride, (size_t)(n * w->cols), x);
         return;
     }
-    const char *at = (const char *)s->w->data + dtype_bytes(t->type, first);
-    for (int64_t k = 0; k < s->w->rows; k++) {
-        dtype_to_f32(t->type, at + (size_t)k * stride, (size_t)n, part);
-        for (int64_t i = 0; i < n; i++) x[i * s->w->rows + k] = part[i];
+    const char *at = (const char *)w->data + dtype_bytes(type, first);
+    for (int64_t k = 0; k < w->rows; k++) {
+        dtype_to_f32(type, at + (size_t)k * stride, (size_t)n, part);
+        for (int64_t i = 0; i < n; i++) x[i * w->rows + k] = part[i];
+    }
+}
+
+/* The same of all; first is a multiple of TASK_ROWS. `same`: where rows are wanted as they are, too, else NULL. */
+static void read_numbers(const source_rows *s, int64_t first, int64_t n, float *x, uint8_t *same)
+{
+    const int64_t each = rows_each(s), cols = cols_of(s);
+    for (int64_t i = 0, take; i < n; i += take) {
+        const weight *w = &s->w[(first + i) / each];
+        const int64_t at = (first + i) % each;
+        const size_t stride = dtype_bytes(w->t->type, w->cols);
+        take = each - at < n - i ? each - at : n - i;
+        read_one(w, s->across, at, take, x + i * cols);
+        if (same) memcpy(same + (size_t)i * stride, (const char *)w->data + (size_t)at * stride, (size_t)take * stride);
     }
 }
 
@@ -126,16 +142,12 @@ static void rows_task(void *ctx, int64_t task, int32_t worker)
                   cols = cols_of(&v->from);
     float *x = v->j->numbers + from * cols;
     uint8_t *out = v->j->blocks + (size_t)from * v->row_bytes;
-    read_numbers(&v->from, v->first + from, n, x);
-    bool good = true;
-    if (v->row_bytes == 0) {
-        good = all_finite(x, n * cols);
-    } else if (v->from.w->t->type == v->type && dtype_is_block(v->type) && !v->from.across) { /* the same bits */
-        good = all_finite(x, n * cols);
-        memcpy(out, (const char *)v->from.w->data + (size_t)(v->first + from) * v->row_bytes, (size_t)n * v->row_bytes);
-    } else {
-        good = quant_encode(v->type, x, (size_t)(n * cols) / dtype_block_numbers(v->type), out);
-    }
+    /* blocks of the type that is wanted stay the same bits */
+    const bool same = v->row_bytes && v->from.w->t->type == v->type && dtype_is_block(v->type) && !v->from.across;
+    read_numbers(&v->from, v->first + from, n, x, same ? out : NULL);
+    const bool good = v->row_bytes == 0 || same
+                          ? all_finite(x, n * cols)
+                          : quant_encode(v->type, x, (size_t)(n * cols) / dtype_block_numbers(v->type), out);
     if (!good) atomic_store(&v->bad, true);
 }
 
@@ -167,7 +179,8 @@ static lath_status write_rows(job *j, int32_t number, const extract_piece *p, la
                                err));
         TRY(tick(j, err));
     }
-    if (!p->from.across) file_forget(p->from.w->data, (size_t)rows * dtype_bytes(p->from.w->t->type, p->from.w->cols));
+    for (int32_t i = 0; i < p->from.n && !p->from.across; i++)
+        file_forget(p->from.w[i].data, (size_t)p->from.w->rows * dtype_bytes(p->from.w->t->type, p->from.w->cols));
     return LATH_OK;
 }
 
@@ -305,15 +318,42 @@ static const struct {
                  {LATH_ROWS_Q4_K, DTYPE_Q4_K}};
 enum { N_ROW_TYPES = sizeof(row_types) / sizeof(row_types[0]) };
 
-static bool fits(const job *j, const ffn_parts *p, dtype t)
+/* What there is of a layer: its own matrices or, at level browse, those of its experts. */
+typedef struct layer_parts {
+    source_rows gate, up, down;
+    int64_t features;
+} layer_parts;
+
+static lath_status get_parts(const job *j, int32_t layer, layer_parts *out, lath_error *err)
 {
-    const int64_t n = (int64_t)dtype_block_numbers(t);
-    return j->m->arch.dims.d_model % n == 0 && (j->o->level < LATH_VINDEX_ALL || p->d_ff % n == 0);
+    ffn_parts p;
+    int32_t n;
+    const ffn_moe_layer *experts = ffn_moe_get_layer(j->m->arch.ffn, layer, &n);
+    if (experts) {
+        if (j->facts.level > VINDEX_BROWSE)
+            return err_set(err, LATH_ERR_UNSUPPORTED,
+                           "%s: layer %d has experts: of such models there are indexes of level browse only",
+                           j->m->path, layer);
+        *out = (layer_parts){{experts->gate, false, n, n}, {experts->up, false, n, n}, {experts->down, false, n, n}, 0};
+    } else {
+        if (!ffn_get_parts(j->m->arch.ffn, layer, &p) || !p.gate)
+            return err_set(err, LATH_ERR_UNSUPPORTED, "%s: layer %d has no gate: such FFNs cannot be extracted",
+                           j->m->path, layer);
+        *out = (layer_parts){{&p.gate->w, false, 1, 0}, {&p.up->w, false, 1, 0}, {&p.down->w, false, 1, 0}, 0};
+    }
+    out->features = rows_of(&out->gate);
+    return LATH_OK;
 }
 
-static dtype choose_type(const job *j, const ffn_parts *p)
+static bool fits(const job *j, const layer_parts *p, dtype t)
 {
-    const dtype own = p->gate->w.t->type;
+    const int64_t n = (int64_t)dtype_block_numbers(t);
+    return j->m->arch.dims.d_model % n == 0 && (j->o->level < LATH_VINDEX_ALL || p->features % n == 0);
+}
+
+static dtype choose_type(const job *j, const layer_parts *p)
+{
+    const dtype own = p->gate.w->t->type;
     for (int i = 0; i < N_ROW_TYPES; i++)
         if (j->o->type == row_types[i].name) return row_types[i].type;
     for (int i = 0; i < N_ROW_TYPES; i++)
@@ -327,7 +367,7 @@ static lath_status add_rows(job *j, vindex_file file, int32_t layer, source_rows
     buf_append(&j->pieces, &p, sizeof(p));
     j->work += work_of(j, &p);
     TRY(buf_status(&j->pieces, err));
-    return vindex_add_rows(j->w, file, layer, file == VINDEX_OUT ? cols_of(&from) : rows_of(&from), err);
+    return vindex_add_rows(j->w, file, layer, file == VINDEX_OUT ? cols_of(&from) : rows_of(&from), from.experts, err);
 }
 
 static lath_status add_tensor(job *j, const tensor *t, lath_error *err)
@@ -339,38 +379,34 @@ static lath_status add_tensor(job *j, const tensor *t, lath_error *err)
     return vindex_add_tensor(j->w, t, err);
 }
 
-static lath_status get_parts(const job *j, int32_t layer, ffn_parts *p, lath_error *err)
+/* What of the files the rows stand for. Parts of one tensor count once: they stand behind each other. */
+static void count_tensors(job *j, const source_rows *s, const tensor **last)
 {
-    if (!ffn_get_parts(j->m->arch.ffn, layer, p))
-        return err_set(err, LATH_ERR_UNSUPPORTED,
-                       "%s: layer %d has experts: only models whose FFNs are dense can be extracted", j->m->path,
-                       layer);
-    if (!p->gate)
-        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: layer %d has no gate: such FFNs cannot be extracted", j->m->path,
-                       layer);
-    return LATH_OK;
+    for (int32_t i = 0; i < s->n; i++) {
+        if (s->w[i].t == *last) continue;
+        *last = s->w[i].t;
+        j->facts.ffn_tensors++;
+        j->facts.ffn_bytes += s->w[i].t->bytes;
+    }
 }
 
-/* What of the files the rows stand for. Halves of one tensor count once. */
 static lath_status count_ffn(job *j, lath_error *err)
 {
-    ffn_parts p;
+    layer_parts p;
     for (int32_t i = 0; i < j->facts.n_layers; i++) {
+        const tensor *last = NULL;
         TRY(get_parts(j, i, &p, err));
-        const tensor *all[] = {p.gate->w.t, p.up->w.t, p.down->w.t};
-        for (int k = 0; k < 3; k++) {
-            if (k == 1 && all[1] == all[0]) continue;
-            j->facts.ffn_tensors++;
-            j->facts.ffn_bytes += all[k]->bytes;
-        }
-        j->r.features += (uint64_t)p.d_ff;
+        count_tensors(j, &p.gate, &last);
+        count_tensors(j, &p.up, &last);
+        count_tensors(j, &p.down, &last);
+        j->r.features += (uint64_t)p.features;
     }
     return LATH_OK;
 }
 
 static lath_status add_layers(job *j, lath_error *err)
 {
-    ffn_parts p;
+    layer_parts p;
     for (int k = 0; k < VINDEX_TENSORS; k++) {
         const vindex_file file = (vindex_file)k;
         static const vindex_level levels[] = {
@@ -381,10 +417,8 @@ static lath_status add_layers(job *j, lath_error *err)
         if (levels[k] > j->facts.level) continue;
         for (int32_t i = 0; i < j->facts.n_layers; i++) {
             TRY(get_parts(j, i, &p, err));
-            const source_rows from = {file == VINDEX_GATE ? &p.gate->w
-                                      : file == VINDEX_UP ? &p.up->w
-                                                          : &p.down->w,
-                                      file == VINDEX_DOWN || file == VINDEX_TOKENS};
+            source_rows from = file == VINDEX_GATE ? p.gate : file == VINDEX_UP ? p.up : p.down;
+            from.across = file == VINDEX_DOWN || file == VINDEX_TOKENS;
             TRY(add_rows(j, file, i, from, err));
         }
     }
@@ -457,7 +491,7 @@ static lath_status open_source(job *j, const char *path, lath_error *err)
 {
     TRY(lath_model_open(j->rt, path, NULL, &j->m, err));
     const lath_model *m = j->m;
-    ffn_parts p;
+    layer_parts p;
     if (m->walk) return err_set(err, LATH_ERR_UNSUPPORTED, "%s: is an index already", path);
     if (m->kind != MODEL_GENERATOR || !m->arch.lm_head.w)
         return err_set(err, LATH_ERR_UNSUPPORTED, "%s: no language model: its features write no tokens", path);
@@ -515,7 +549,7 @@ static lath_status copy_keys(job *j, const gguf *g, lath_error *err)
     buf_append(&text, gguf_file(g)->data, gguf_keys_bytes(g));
     lath_status st = buf_status(&text, err);
     if (st == LATH_OK) memset(text.data + COUNT_AT, 0, COUNT_BYTES);
-    if (st == LATH_OK) st = vindex_copy(j->w, "meta.gguf", text.data, text.len, err);
+    if (st == LATH_OK) st = vindex_copy(j->w, "gguf.keys", text.data, text.len, err);
     buf_deinit(&text);
     return st;
 }

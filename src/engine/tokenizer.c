@@ -23,7 +23,7 @@ static lath_status open_gguf(const lath_allocator *alloc, const char *path, tok 
 static lath_status open_dir(const lath_allocator *alloc, const char *path, tok **out, lath_error *err)
 {
     char keys[4096];
-    const int n = snprintf(keys, sizeof(keys), "%s/meta.gguf", path);
+    const int n = snprintf(keys, sizeof(keys), "%s/gguf.keys", path);
     if (n > 0 && (size_t)n < sizeof(keys) && vindex_is_dir(path) && file_exists(keys))
         return open_gguf(alloc, keys, out, err);
     return tok_open_dir(alloc, path, out, err);

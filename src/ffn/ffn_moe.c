@@ -191,9 +191,15 @@ static lath_status moe_forward(ffn *self, const fwd *f, int32_t layer, view x, f
     return m->d_shared ? run_shared(m, l, f, x, &w, out) : LATH_OK;
 }
 
-void ffn_moe_init(ffn_moe *m)
+static const ffn_ops moe_ops = {
+    .name = "moe", .memory_floats = moe_memory_floats, .forward = moe_forward, .parts = moe_parts};
+
+void ffn_moe_init(ffn_moe *m) { m->base.ops = &moe_ops; }
+
+const ffn_moe_layer *ffn_moe_get_layer(const ffn *self, int32_t layer, int32_t *n_experts)
 {
-    static const ffn_ops ops = {
-        .name = "moe", .memory_floats = moe_memory_floats, .forward = moe_forward, .parts = moe_parts};
-    m->base.ops = &ops;
+    const ffn_moe *m = (const ffn_moe *)self;
+    if (self->ops != &moe_ops || !m->sparse[layer]) return NULL;
+    *n_experts = m->n_experts;
+    return (const ffn_moe_layer *)(const void *)(m->first + (size_t)layer * m->stride);
 }

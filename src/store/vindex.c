@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "store/vindex_parts.h"
 
-static const char INDEX_NAME[] = "index.json", META_NAME[] = "meta.gguf", PART_SUFFIX[] = ".part";
+static const char INDEX_NAME[] = "index.json", META_NAME[] = "gguf.keys", PART_SUFFIX[] = ".part";
 enum { INDEX_BYTES_MOST = 64 << 20 };
 
 bool vindex_is_dir(const char *dir)
@@ -155,6 +155,7 @@ const tensor *vindex_rows(const vindex *x, vindex_file file, int32_t layer)
 }
 
 int64_t vindex_features(const vindex *x, int32_t layer) { return x->layers[layer].features; }
+int32_t vindex_experts(const vindex *x, int32_t layer) { return x->layers[layer].experts; }
 
 const vindex_token *vindex_tokens(const vindex *x, int32_t layer, int64_t feature)
 {

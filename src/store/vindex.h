@@ -64,7 +64,7 @@ typedef struct vindex_facts {
     const char *model_type; /* of config */
     const json_value *config;
     uint32_t stored;    /* bits of arch_stored */
-    bool gguf_names;    /* tensors are called as in GGUF files, and meta.gguf has the keys of one */
+    bool gguf_names;    /* tensors are called as in GGUF files, and gguf.keys has the keys of one */
     const char *source; /* the last name of the model's path */
     uint64_t identity[2];
     int32_t ffn_tensors; /* of the model, that the rows were made of; */
@@ -92,6 +92,8 @@ lath_status vindex_need(const vindex *x, vindex_level level, const char *what, l
 /* Rows of a layer: [features, d_model], of VINDEX_OUT [d_model, features]; NULL: the index has none. */
 const tensor *vindex_rows(const vindex *x, vindex_file file, int32_t layer);
 int64_t vindex_features(const vindex *x, int32_t layer);
+/* Of a layer of experts how many: their features come one expert behind the other. 0: it is one FFN. */
+int32_t vindex_experts(const vindex *x, int32_t layer);
 /* The tokens of a feature: [VINDEX_TOP], best first, id -1 behind the last. */
 const vindex_token *vindex_tokens(const vindex *x, int32_t layer, int64_t feature);
 /* The tensors beside, [*n]. */

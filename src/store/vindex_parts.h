@@ -18,6 +18,7 @@ typedef struct vindex_listed {
 
 typedef struct vindex_layer {
     int64_t features;
+    int32_t experts;
     tensor rows
         [VINDEX_TENSORS]; /* by vindex_file; rank 0: none. Tokens are a row of 2 VINDEX_TOP numbers of 4 bytes a feature (DTYPE_U32) */
 } vindex_layer;

@@ -278,6 +278,12 @@ static lath_status read_row(reading *r, const json_value *v)
     if (t->rank != 2 || t->dim[wide] != d) return bad(r, v, "\"shape\": want a row of the model's width a feature");
     if (t->dim[1 - wide] > INT32_MAX) return bad(r, v, "\"shape\": too many features");
     if (l->features == 0) l->features = t->dim[1 - wide];
+    int64_t experts = 0;
+    TRY(json_get_int(v, "experts", r->name, 1, INT32_MAX, &experts, r->err));
+    if (l->features == t->dim[1 - wide] && l->experts && l->experts != experts)
+        return bad(r, v, "\"experts\": other files have another number");
+    l->experts = (int32_t)experts;
+    if (experts && l->features % experts != 0) return bad(r, v, "\"experts\": its features are no multiple");
     if (l->features != t->dim[1 - wide]) return bad(r, v, "\"shape\": other files have another number of features");
     return LATH_OK;
 }

@@ -22,7 +22,7 @@
 #include "store/vindex_parts.h"
 
 typedef struct piece {
-    int32_t kind, layer; /* layer -1: a tensor */
+    int32_t kind, layer, experts; /* layer -1: a tensor */
     tensor t;
     uint64_t offset;
     bool done;
@@ -128,10 +128,11 @@ static lath_status add_piece(vindex_writer *w, piece *p, lath_error *err)
     return buf_status(&w->pieces, err);
 }
 
-lath_status vindex_add_rows(vindex_writer *w, vindex_file file, int32_t layer, int64_t features, lath_error *err)
+lath_status vindex_add_rows(vindex_writer *w, vindex_file file, int32_t layer, int64_t features, int32_t experts,
+                            lath_error *err)
 {
     const vindex_facts *f = &w->facts;
-    piece p = {.kind = (int32_t)file, .layer = layer};
+    piece p = {.kind = (int32_t)file, .layer = layer, .experts = experts};
     const bool is_out = file == VINDEX_OUT, is_tokens = file == VINDEX_TOKENS;
     p.t = (tensor){.name = vindex_file_names[file], .type = is_tokens ? DTYPE_U32 : f->rows, .rank = 2};
     p.t.dim[0] = is_out ? f->d_model : features;
@@ -186,6 +187,7 @@ static lath_status make_plan(vindex_writer *w, lath_error *err)
         const piece *p = piece_at(w, i);
         if (p->layer < 0) continue;
         buf_printf(b, "%s{\"file\":\"%s\",\"layer\":%d", comma, vindex_file_names[p->kind], p->layer);
+        if (p->experts) buf_printf(b, ",\"experts\":%d", p->experts);
         put_place(b, p);
         comma = ",\n";
     }

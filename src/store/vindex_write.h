@@ -17,8 +17,9 @@ typedef struct vindex_writer vindex_writer;
 /* facts are copied. dir: must not be there, or be empty. LATH_ERR_USAGE: it is something else. */
 lath_status vindex_writer_create(const lath_allocator *alloc, const char *dir, const vindex_facts *facts,
                                  vindex_writer **out, lath_error *err);
-/* The next pieces: rows of a layer, one tensor. Their numbers are 0, 1, ... */
-lath_status vindex_add_rows(vindex_writer *w, vindex_file file, int32_t layer, int64_t features, lath_error *err);
+/* The next pieces: rows of a layer, of so many experts (0: it is one FFN); one tensor. Their numbers are 0, 1, ... */
+lath_status vindex_add_rows(vindex_writer *w, vindex_file file, int32_t layer, int64_t features, int32_t experts,
+                            lath_error *err);
 lath_status vindex_add_tensor(vindex_writer *w, const tensor *t, lath_error *err);
 /* Makes room for all. resume: goes on with the DIR.part of the same model and options, LATH_ERR_USAGE where it is of others; else begins anew.
  * LATH_ERR_IO: cannot be written, no room (then nothing is left), somebody else is at it. */

@@ -25,6 +25,15 @@ run info -m "$T/empty"; exit_is 0; out_has '^index  *level browse'
 run info -m "$T/empty" --json; exit_is 0; out_has '"level":"browse"'
 run generate -m "$T/empty" "the cat" -n 2; fails_with 4 'empty: an index of level "browse" runs no model: .*--level inference'
 
+# of a GGUF file
+run quantize -m "$TESTS/golden/decoder/llama_linear_biases" -o "$T/m.gguf" --type f32 -q; exit_is 0
+run extract -m "$T/m.gguf" -o "$T/g" -q --level all; exit_is 0
+run generate -m "$T/m.gguf" "the cat" -n 4; cp "$T/out" "$T/dense"
+run generate -m "$T/g" "the cat" -n 4; exit_is 0; check "the same text" cmp -s "$T/out" "$T/dense"
+run tokenize -m "$T/m.gguf" "the cat"; cp "$T/out" "$T/ids"; run tokenize -m "$T/g" "the cat"; check "the same ids of keys" cmp -s "$T/out" "$T/ids"
+run info -m "$T/g"; exit_is 0; out_has '^index  *level all of m.gguf'
+run walk -m "$T/m.gguf" --index "$T/g" "the cat"; exit_is 0
+
 # walk
 run walk -m "$M" --index "$X" "the cat" --layers 1 --top 3; exit_is 0; out_has '^layer 1$'; out_lacks '^layer 0$'; out_has '^next token'
 run walk -m "$X" "the cat" --json; exit_is 0
@@ -59,7 +68,8 @@ run extract -m "$M" -o "$T/y" --level some; fails_with 2 'some'
 run extract -m "$T/none" -o "$T/y"; fails_with 3 'none'
 run extract -m "$MODEL" -o "$T/y"; fails_with 4 'no language model'
 run extract -m "$X" -o "$T/y"; fails_with 4 'an index already'
-run extract -m "$TESTS/golden/decoder/qwen3_moe" -o "$T/y"; fails_with 4 'layer 0 has experts'
+run extract -m "$TESTS/golden/decoder/qwen3_moe" -o "$T/y"; fails_with 4 'layer 0 has experts: .*level browse only'
+run extract -m "$TESTS/golden/decoder/qwen3_moe" -o "$T/moe" --level browse -q; exit_is 0; run verify "$T/moe"; exit_is 0; out_has 'level browse'
 run extract -m "$M" -o "$T/y" --dtype q8_0; fails_with 4 'rows of 18 numbers are no whole number of Q8_0 blocks'
 run extract -m "$M" -o "$T/none/y"; fails_with 7 'y.part'
 check "nothing is left" [ ! -e "$T/y" ]; check "nor of the work" [ ! -e "$T/y.part" ]

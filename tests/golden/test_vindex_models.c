@@ -113,6 +113,46 @@ static bool has_experts(const lath_model *m) { return m->arch.dims.n_experts > 0
 
 /* ---------------------------------------------------------------------------------------------------------- all models */
 
+/* The gate rows of a layer of experts are those of its experts, one behind the other; the best token of each feature is that of a product made here. */
+static void check_experts(const lath_model *m, const char *dir)
+{
+    lath_error err;
+    lath_vindex *x;
+    int32_t n, layers = 0;
+    const weight *head = m->arch.lm_head.w;
+    const int64_t d = head->cols;
+    assert_ok(lath_vindex_open(rt, dir, &x, &err), err);
+    for (int32_t l = 0; l < m->arch.dims.n_layers; l++) {
+        const ffn_moe_layer *e = ffn_moe_get_layer(m->arch.ffn, l, &n);
+        if (!e) continue;
+        layers++;
+        const int64_t each = e->gate[0].rows;
+        assert_int_equal(lath_vindex_features(x, l), n * each);
+        float *rows = test_malloc((size_t)(head->rows * d) * sizeof(float)),
+              *down = test_malloc((size_t)(d * each) * sizeof(float));
+        dtype_to_f32(head->t->type, head->data, (size_t)(head->rows * d), rows);
+        for (int64_t f = 0; f < n * each; f++) {
+            lath_token_score have[LATH_FEATURE_TOKENS];
+            int32_t n_tokens;
+            double best = -INFINITY;
+            if (f % each == 0)
+                dtype_to_f32(e->down[f / each].t->type, e->down[f / each].data, (size_t)(d * each), down);
+            for (int64_t v = 0; v < head->rows; v++) {
+                double sum = 0;
+                for (int64_t i = 0; i < d; i++) sum += (double)rows[v * d + i] * (double)down[i * each + f % each];
+                best = fmax(best, sum);
+            }
+            assert_ok(lath_vindex_get_tokens(x, l, f, have, &n_tokens, &err), err);
+            assert_true(fabs(have[0].score - best) <= 1e-5 * fmax(1, fabs(best)));
+        }
+        test_free(rows);
+        test_free(down);
+    }
+    assert_true(layers > 0);
+    assert_ok(lath_vindex_verify(x, NULL, NULL, &err), err);
+    lath_vindex_close(x);
+}
+
 /* Rows in f32: the same numbers, products in another order; at level all in the same. */
 static void check_case(const char *name, int number)
 {
@@ -126,6 +166,8 @@ static void check_case(const char *name, int number)
         assert_int_equal(extract(source, dir, LATH_ROWS_F32, LATH_VINDEX_INFERENCE, &err), LATH_ERR_UNSUPPORTED);
         assert_non_null(strstr(err.msg, "has experts"));
         assert_int_not_equal(access(dir, F_OK), 0);
+        must_extract(source, dir, LATH_ROWS_F32, LATH_VINDEX_BROWSE);
+        check_experts(dense, dir);
     } else {
         must_extract(source, dir, LATH_ROWS_F32, number % 2 ? LATH_VINDEX_ALL : LATH_VINDEX_INFERENCE);
         lath_model *walked = open_model(dir);
