@@ -3,9 +3,10 @@
 """Generation of lath beside llama.cpp (llama-cpp-python): the same GGUF file, threads and tokens, in alternating slices.
 
     gen_peers.py FILE.gguf... [--threads 2] [--rounds 7] [--steps 24] [--prefill 512] [--precision auto|exact] [--isa auto|avx2|ref] [--lib build/liblath.so]
+    gen_peers.py FILE.gguf... --positions 100,1000,8000,32000 [--steps 24] ...
 
 Needs numpy and llama_cpp. For each file: prefill of --prefill tokens and --steps single steps behind 16 tokens, tokens/s as medians over the
-rounds, and their ratio; the steps also in GB/s of the file. Each engine has a process of its own, which is stopped while the other one works: threads that
+rounds, and their ratio; the steps also in GB/s of the file. With --positions: milliseconds of a step behind so many tokens, and VmRSS then. Each engine has a process of its own, which is stopped while the other one works: threads that
 wait by spinning (OpenMP's do) would take the processors from whoever is measured. On a machine that others use run it with real-time priority (chrt -f 20).
 """
 
@@ -29,7 +30,8 @@ class ModelOptions(c.Structure):
 
 
 class SessionOptions(c.Structure):
-    _fields_ = [("struct_size", c.c_size_t), ("ctx", c.c_int32), ("kv", c.c_int), ("progress", c.c_void_p), ("progress_ctx", c.c_void_p)]
+    _fields_ = [("struct_size", c.c_size_t), ("ctx", c.c_int32), ("kv", c.c_int), ("progress", c.c_void_p), ("progress_ctx", c.c_void_p),
+                ("snapshot_bytes", c.c_uint64)]
 
 
 class LathSession:
@@ -42,7 +44,7 @@ class LathSession:
         self.check(self.lib.lath_runtime_create(c.byref(options), c.byref(self.rt), c.byref(self.err)))
         model = ModelOptions(c.sizeof(ModelOptions), 0, precision)
         self.check(self.lib.lath_model_open(self.rt, str(path).encode(), c.byref(model), c.byref(self.model), c.byref(self.err)))
-        session = SessionOptions(c.sizeof(SessionOptions), ctx, 0, None, None)
+        session = SessionOptions(c.sizeof(SessionOptions), ctx, 0, None, None, 0)
         self.check(self.lib.lath_session_create(self.model, c.byref(session), c.byref(self.session), c.byref(self.err)))
 
     def check(self, status):
@@ -91,16 +93,33 @@ def timed(f):
     return time.perf_counter() - begin
 
 
+def resident_mb():
+    status = pathlib.Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(status.split("VmRSS:")[1].split()[0]) / 1000
+
+
 def worker(a, path):
-    """Answers every line of standard input with the seconds of a prompt and of the steps."""
-    ids = [(i * 7919 + 11) % 5000 for i in range(max(a.prefill, 16 + a.steps))]
+    """Answers every line of standard input: an empty one with the seconds of a prompt and of the steps; a number with the seconds of the
+    steps behind so many tokens (more than the last time), and megabytes."""
+    longest = max(a.positions or [0]) + (a.rounds + 1) * a.steps
+    ids = [(i * 7919 + 11) % 5000 for i in range(max(a.prefill, 16 + a.steps, longest))]
     ctx = len(ids) + a.steps + 32
+    at = 0
     if a.worker == "lath":
         e = LathSession(a.lib, path, a.threads, ctx, {"auto": 0, "exact": 1}[a.precision], {"auto": 0, "ref": 1, "avx2": 2}[a.isa])
     else:
         e = LlamaCpp(path, a.threads, ctx)
     print("ready", flush=True)
-    for _ in sys.stdin:
+    for line in sys.stdin:
+        if line.strip():
+            while at < int(line):
+                n = min(512, int(line) - at)
+                e.append(ids[at:at + n])
+                at += n
+            s = timed(lambda: [e.append([i]) for i in ids[at:at + a.steps]])
+            at += a.steps
+            print(s, resident_mb(), flush=True)
+            continue
         e.rewind()
         p = timed(lambda: e.append(ids[:a.prefill]))
         e.rewind()
@@ -115,16 +134,18 @@ class Engine:
 
     def __init__(self, name, a, path):
         argv = [sys.executable, __file__, str(path), "--worker", name]
-        for option in ("threads", "steps", "prefill", "precision", "isa", "lib"):
+        for option in ("threads", "rounds", "steps", "prefill", "precision", "isa", "lib"):
             argv += ["--" + option, str(getattr(a, option))]
+        if a.positions:
+            argv += ["--positions", ",".join(map(str, a.positions))]
         self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         if self.process.stdout.readline() != "ready\n":
             raise SystemExit(f"{path}: {name} does not open it")
         os.kill(self.process.pid, signal.SIGSTOP)
 
-    def ask(self):
+    def ask(self, what=""):
         os.kill(self.process.pid, signal.SIGCONT)
-        self.process.stdin.write("go\n")
+        self.process.stdin.write(f"{what}\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         os.kill(self.process.pid, signal.SIGSTOP)
@@ -156,6 +177,22 @@ def measure(path, a):
         print(line, flush=True)
 
 
+def measure_positions(path, a):
+    engines = {name: Engine(name, a, path) for name in ("lath", "llama.cpp")}
+    for position in a.positions:
+        ms, mb = {n: [] for n in engines}, {}
+        for round_ in range(a.rounds + 1):
+            for name, e in engines.items():
+                s, mb[name] = e.ask(position)
+                if round_:  # the first gets there
+                    ms[name].append(1e3 * s / a.steps)
+        m = {n: statistics.median(v) for n, v in ms.items()}
+        print(f"{path.name:36} at {position:<6} lath {m['lath']:6.2f} ms, {mb['lath']:6.0f} MB  llama.cpp {m['llama.cpp']:6.2f} ms, "
+              f"{mb['llama.cpp']:6.0f} MB", flush=True)
+    for e in engines.values():
+        e.close()
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("files", nargs="+", type=pathlib.Path)
@@ -165,6 +202,7 @@ def main():
     p.add_argument("--prefill", type=int, default=512)
     p.add_argument("--precision", choices=["auto", "exact"], default="auto")
     p.add_argument("--isa", choices=["auto", "avx2", "ref"], default="auto", help="of lath; which llama.cpp takes is how it was built")
+    p.add_argument("--positions", type=lambda v: [int(i) for i in v.split(",")], help="in rising order, further apart than (rounds + 1) * steps")
     p.add_argument("--lib", default="build/liblath.so")
     p.add_argument("--worker", choices=["lath", "llama.cpp"], help=argparse.SUPPRESS)
     a = p.parse_args()
@@ -172,7 +210,7 @@ def main():
         worker(a, a.files[0])
         return
     for f in a.files:
-        measure(f, a)
+        (measure_positions if a.positions else measure)(f, a)
 
 
 if __name__ == "__main__":

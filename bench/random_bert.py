@@ -6,13 +6,14 @@
 
 Families: bert (BGE-base's shape), roberta, xlm-roberta (multilingual-e5-base), mpnet (all-mpnet-base-v2), distilbert (6 layers),
 modernbert (ModernBERT-base), nomic_bert (nomic-embed-text), gte (gte-base-en-v1.5), qwen3 (Qwen3-Embedding-0.6B; no graph, its
-peer is sentence-transformers; SOURCE needs the tokenizer alone). SOURCE is a model directory whose tokenizer and
+peer is sentence-transformers; SOURCE needs the tokenizer alone), qwen3_5 (Qwen3.5-0.8B as a language model, for gen_peers.py). SOURCE is a model directory whose tokenizer and
 number of vocabulary rows are taken: one of the family, or whose ids fit (all-MiniLM-L6-v2 has BGE's vocabulary). OUT gets config.json,
 model.safetensors, the tokenizer, modules.json with [CLS] pooling and normalising, and onnx/model.onnx.
 """
 
 import argparse
 import json
+import math
 import pathlib
 import shutil
 
@@ -53,6 +54,15 @@ def qwen3(args, vocab):
                 "rope_type": "default", "rope_theta": 1e6}, "tie_word_embeddings": True}
 
 
+def qwen3_5(args, vocab):
+    args.d_model = 1024
+    return {"vocab_size": 248320, "hidden_size": 1024, "num_hidden_layers": args.layers or 24, "num_attention_heads": 8,
+            "num_key_value_heads": 2, "head_dim": 256, "intermediate_size": args.d_ff or 3584, "linear_num_key_heads": 16,
+            "linear_num_value_heads": 16, "full_attention_interval": 4, "rope_parameters": {
+                "rope_type": "default", "rope_theta": 1e7, "partial_rotary_factor": 0.25, "mrope_section": [11, 11, 10]},
+            "max_position_embeddings": 262144, "tie_word_embeddings": True}
+
+
 def rotary(args, vocab):
     return usual(args, vocab, pad_token_id=0)
 
@@ -60,7 +70,28 @@ def rotary(args, vocab):
 # configuration, inputs of the graph
 FAMILIES = {"bert": (usual, TYPED), "roberta": (roberta, UNTYPED), "xlm-roberta": (roberta, UNTYPED),
             "mpnet": (behind_pad, UNTYPED), "distilbert": (distilbert, UNTYPED), "modernbert": (modernbert, UNTYPED),
-            "nomic_bert": (rotary, TYPED), "gte": (rotary, TYPED), "qwen3": (qwen3, None)}
+            "nomic_bert": (rotary, TYPED), "gte": (rotary, TYPED), "qwen3": (qwen3, None),
+            "qwen3_5": (qwen3_5, None)}
+
+
+def remember(model):
+    """Gates of delta nets as Mamba-2 begins (Dao and Gu 2024): decays from 0.2 to 0.99 a token, so that states hold something."""
+    for name, p in model.named_parameters():
+        if name.endswith("dt_bias"):
+            dt = torch.exp(torch.empty(p.shape).uniform_(math.log(1e-3), math.log(1e-1)))
+            p.data.copy_(dt + torch.log(-torch.expm1(-dt)))  # softplus makes dt of it
+        elif name.endswith("A_log"):
+            p.data.copy_(torch.empty(p.shape).uniform_(1, 16).log())
+
+
+def make_model(args, config):
+    if args.family != "qwen3_5":
+        # Eager attention with plain arithmetic is what the exporter turns into a graph that onnxruntime fuses.
+        return transformers.AutoModel.from_config(config, attn_implementation="eager").eval().to(getattr(torch, args.dtype))
+    torch.set_default_dtype(getattr(torch, args.dtype))
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    remember(model)
+    return model
 
 
 class Hidden(torch.nn.Module):
@@ -112,15 +143,15 @@ def main():
     config = args.source / "config.json"
     vocab = json.loads(config.read_text(encoding="utf-8"))["vocab_size"] if config.exists() else 0
     settings, names = FAMILIES[args.family]
-    config = transformers.AutoConfig.for_model(args.family, **settings(args, vocab))
-    # Eager attention with plain arithmetic is what the exporter turns into a graph that onnxruntime fuses.
-    encoder = transformers.AutoModel.from_config(config, attn_implementation="eager").eval().to(getattr(torch, args.dtype))
+    config = transformers.AutoConfig.for_model({"qwen3_5": "qwen3_5_text"}.get(args.family, args.family), **settings(args, vocab))
+    encoder = make_model(args, config)
     args.out.mkdir(parents=True, exist_ok=True)
     encoder.save_pretrained(args.out)
     for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json"):
         if (args.source / name).exists():
             shutil.copy(args.source / name, args.out / name)
-    save_modules(args.out, args.d_model, names is None)
+    if args.family != "qwen3_5":
+        save_modules(args.out, args.d_model, names is None)
     if names:
         export(encoder, names, args.out / "onnx" / "model.onnx")
 

@@ -75,8 +75,11 @@ const option_row option_rows[] = {
 const command_row command_rows[] = {
 #define COMMAND(name, groups, args, title, description, examples) \
     {#name, cmd_##name, groups, args, title, description, examples},
+#define COMMAND_AS(name, shown, groups, args, title, description, examples) \
+    {shown, cmd_##name, groups, args, title, description, examples},
 #include "cmds.def"
 #undef COMMAND
+#undef COMMAND_AS
     {NULL, NULL, 0, NULL, NULL, NULL, NULL},
 };
 

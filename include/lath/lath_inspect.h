@@ -200,6 +200,8 @@ typedef struct lath_trace_options {
     }
 
 /* Runs n >= 1 tokens through the model, any architecture, as one text, and keeps what the options say. The trace does not need hooks, FFN or ids afterwards.
+ * Numbers are those of a session with LATH_KV_F32 that reads the text in one call (integer products where it has them); a model of few bits may make more of the rounding
+ * of LATH_KV_F16 than one expects.
  * LATH_ERR_USAGE: an option is out of range, hooks of a position that the text has not, or that have found no point to act at. LATH_ERR_INPUT: err->item is a token
  * whose id the model has no embedding for, or start has a number that is not finite. LATH_ERR_WINDOW: more tokens than the model's window. LATH_ERR_LIMIT.
  * LATH_ERR_FORMAT: what comes out is not finite. LATH_ERR_INTERRUPTED. */

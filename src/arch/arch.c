@@ -365,7 +365,8 @@ lath_status arch_open(const arch_desc *d, const json_value *config, const char *
         }
     }
     TRY(report(&bad, err));
-    return d->finish(m, err);
+    const lath_status st = d->finish(m, err);
+    return st == LATH_ERR_FORMAT ? err_wrap(err, st, "%s", weights_name(src->w)) : st;
 }
 
 /* The prefix of what stands beside the body, which is called "model" or is a part of what is called so. */

@@ -114,7 +114,7 @@ enum arch_stored {
 
 typedef struct arch_model arch_model;
 
-/* Tensors of the files that a family knows and does not use, by how their names begin. */
+/* Tensors of the files that a family knows and does not use, by how their names begin; "{}" stands for the numbers of layers that are not the model's. */
 enum { ARCH_UNUSED_NAMES = 5 };
 typedef struct arch_unused {
     const char *what; /* NULL ends a list */

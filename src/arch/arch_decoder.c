@@ -66,7 +66,7 @@ const char *const decoder_prefixes[] = {"model.", "", "language_model.model.", "
 const arch_unused decoder_unused[] = {
     {"vision tower", {"model.visual.", "visual.", "vision_tower.", "model.vision_tower."}},
     {"projector of images", {"multi_modal_projector.", "model.multi_modal_projector."}},
-    {"MTP head", {"mtp.", "model.mtp."}},
+    {"MTP head", {"mtp.", "model.mtp.", "blk.{}."}},
     {NULL, {NULL}},
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * model_info.c: what a model is, in numbers; its tensors and prompts; its fingerprint and identity. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -63,10 +64,24 @@ lath_status lath_model_get_dtype(const lath_model *model, int32_t i, lath_dtype_
     return LATH_OK;
 }
 
+/* Tensors whose names begin so; with the number of a layer in it, those of all layers that there are behind the model's. */
+static int32_t count_named(const lath_model *m, const char *pattern)
+{
+    const char *hole = strstr(pattern, "{}");
+    char name[64];
+    int32_t all = 0, n = 1;
+    if (!hole) return weights_count_named(m->sources[0], pattern);
+    for (int32_t layer = m->arch.dims.n_layers; n > 0; layer++, all += n) {
+        snprintf(name, sizeof(name), "%.*s%d%s", (int)(hole - pattern), pattern, (int)layer, hole + 2);
+        n = weights_count_named(m->sources[0], name);
+    }
+    return all;
+}
+
 static int32_t count_unused(const lath_model *m, const arch_unused *u)
 {
     int32_t n = 0;
-    for (int32_t i = 0; i < ARCH_UNUSED_NAMES && u->names[i]; i++) n += weights_count_named(m->sources[0], u->names[i]);
+    for (int32_t i = 0; i < ARCH_UNUSED_NAMES && u->names[i]; i++) n += count_named(m, u->names[i]);
     return n;
 }
 

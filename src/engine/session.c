@@ -7,7 +7,7 @@
  * slot p mod n_slots, and the append of a chunk overwrites what no token of it sees. After a rewind the ring has to hold what the next token sees; where it
  * does not any more, the sequence is computed again from its start.
  *
- * A layer that recurs keeps one state, which cannot be cut back: snapshots of it are taken where a sequence is likely to be cut (remember, next_stop): where an
+ * A layer that recurs keeps one state, which cannot be cut back: snapshots of it are taken where a sequence is likely to be cut (remember, stops_of): where an
  * append of several tokens begins and ends, at the ends of its chunks, before its last two messages, and now and then while tokens come one by one. A batch
  * has to end before a message for that, and the delta rule rounds otherwise when its chunks begin elsewhere. So here bits depend on the calls and on the
  * tokens of each (where its messages begin), and after a sync or a rewind on where it began to read again; always alike for the same calls.
@@ -84,6 +84,7 @@ static lath_status plan_kv(lath_session *s, lath_error *err)
 static lath_status make_kv(lath_session *s, lath_error *err)
 {
     TRY(plan_kv(s, err));
+    if (s->kv_bytes == 0) return LATH_OK; /* all layers recur */
     /* What nobody has written is read by nobody, and takes no memory until then: no large pages. */
     char *at = alloc_bytes(&s->model->rt->alloc, s->kv_bytes, KV_ALIGN);
     if (!at) return err_nomem(err, s->kv_bytes);
@@ -426,7 +427,8 @@ static lath_status run_to(lath_session *s, stream *on, int32_t first, int32_t en
     if (s->model->rt->kern.first_nonfinite(DTYPE_F32, session_logits(s), s->model->arch.dims.vocab_size) < 0)
         return LATH_OK;
     return err_set(err, LATH_ERR_FORMAT,
-                   "the logits behind token %d are not finite: the model's weights are out of range", s->n - 1);
+                   "%s: the logits behind token %d are not finite: the model's weights are out of range",
+                   s->model->path, s->n - 1);
 }
 
 /* A long prompt may take minutes: whoever wants to know is asked while it goes on, so that it can be stopped. */
@@ -439,6 +441,13 @@ static bool ask(void *ctx)
     if (now - s->asked < ASK_SECONDS) return false;
     s->asked = now;
     return s->progress(s->progress_ctx, (size_t)s->n, (size_t)s->wanted) != 0;
+}
+
+static void count(lath_session *s, const stream *on, int32_t n, double seconds)
+{
+    const bool step = on == &s->step;
+    *(step ? &s->stats.n_step : &s->stats.n_prefill) += (uint64_t)n;
+    *(step ? &s->stats.seconds_step : &s->stats.seconds_prefill) += seconds;
 }
 
 lath_status session_append(lath_session *s, const int32_t *ids, int32_t n, session_see see, void *ctx, lath_error *err)
@@ -466,15 +475,10 @@ lath_status session_append(lath_session *s, const int32_t *ids, int32_t n, sessi
     pool_leave(on->pool);
     const double seconds = clock_now() - begin;
     s->has_logits = st == LATH_OK;
-    if (st != LATH_OK) {
+    if (st != LATH_OK)
         go_back(s, again ? 0 : before, true);
-    } else if (on == &s->step) {
-        s->stats.n_step++;
-        s->stats.seconds_step += seconds;
-    } else {
-        s->stats.n_prefill += again ? end : n;
-        s->stats.seconds_prefill += seconds;
-    }
+    else
+        count(s, on, again ? end : n, seconds);
     s->snaps.pinned = 0;
     if (st == LATH_OK && (n > 1 || s->n % STEPS == 0)) remember(s, n > 1 ? SNAPSHOT_END : SNAPSHOT_PASSING);
     return st;

@@ -79,12 +79,12 @@ static void choose(const ffn_moe *m, float *p, choice *out)
     }
     for (int32_t e = 0; e < m->n_experts; e++) p[e] /= sum;
     for (int32_t i = 0; i < m->top; i++) {
-        int32_t best = 0;
+        int32_t best = 0; /* once only, even where all are NaN: an expert has room for each token once */
         for (int32_t e = 1; e < m->n_experts; e++)
-            if (p[e] > p[best]) best = e;
+            if (p[best] < 0 || p[e] > p[best]) best = e;
         out[i] = (choice){best, p[best]};
         kept += p[best];
-        p[best] = -1; /* taken: all others are at least 0 */
+        p[best] = -1; /* taken: all others are at least 0, or NaN */
     }
     for (int32_t i = 0; m->normalize && i < m->top; i++) out[i].weight /= kept;
 }

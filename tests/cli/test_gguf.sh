@@ -25,6 +25,10 @@ run tokenize -m "$TESTS/fuzz/corpus/fuzz_gguf/kinds.gguf" x; fails_with 3 'no to
 run tokenize -m "$T/none.gguf" x; fails_with 3 'none.gguf'
 run embed -m "$G" x; fails_with 3 'is not there'
 
+# a model with delta nets: the block that predicts further tokens is not read, and that is said
+run info -m "$TESTS/golden/gguf/qwen3_5_moe_with_images/model.gguf"; exit_is 0; err_empty
+out_has '^architecture  *qwen3_5_moe_text$'; out_has '77 tensors (20 unused)'; out_has '^not used  *20 of the MTP head$'
+
 # whole models: as any other
 L=$TESTS/golden/gguf/llama3_scaling_tied/model.gguf
 B=$TESTS/golden/gguf_embed/bert/mean_norm_gelu/model.gguf

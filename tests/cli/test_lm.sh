@@ -192,6 +192,10 @@ run info -m "$G/decoder/mistral_window" --json --kv f32; exit_is 0; out_has '"to
 run info -m "$G/decoder/mistral_window" --json; exit_is 0; out_has '"token_bytes":64,"far_token_bytes":0,"window_layers":2,"sliding_window":9}'
 run info -m "$G/decoder/mistral_window"; exit_is 0; out_has 'beyond the sliding window 0 B$'; out_has '; 2 layers see 9 tokens$'
 run info -m "$G/decoder/llama3_scaling_tied"; exit_is 0; out_has '^output head  *the embeddings (tied)'
+run info -m "$G/decoder/qwen3_5_with_images"; exit_is 0; err_empty
+out_has '^state  *3.1 kB in 2 layers, 28.2 kB for 8 snapshots$'; out_has '^not used  *21 of the vision tower, 15 of the MTP head$'
+run info -m "$G/decoder/qwen3_5_with_images" --json; exit_is 0; out_has '"recurrent_layers":2,"recurrent_bytes":3072,"snapshots":8,"snapshot_bytes":28160'
+out_has '"unused_tensors":36,"unused":{"vision tower":21,"MTP head":15}'
 run info -m "$G/decoder/qwen3_moe"; exit_is 0; out_has '^experts  *7 a layer, width 11, a token goes through 3$'
 run info -m "$G/decoder/qwen3_moe" --json; exit_is 0; out_has '"experts":7,"experts_per_token":3,"d_expert":11,'
 run info -m "$LLAMA" --ctx 513; fails_with 2 'ctx: 513'

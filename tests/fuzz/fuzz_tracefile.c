@@ -80,7 +80,7 @@ static void run(const char *path, const uint8_t *data, size_t size, tracefile_ki
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char path[] = "/tmp/fuzz_tracefile.XXXXXX";
+    char path[] = P_tmpdir "/fuzz_tracefile.XXXXXX";
     const int fd = mkstemp(path);
     require(fd >= 0, "a file");
     close(fd);

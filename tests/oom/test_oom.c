@@ -219,6 +219,7 @@ static lath_status run_generated(const lath_allocator *a, const char *path, lath
     if (st == LATH_OK) st = lath_session_create(m, &so, &s, err);
     if (st == LATH_OK) st = lath_session_append(s, ids, 7, err);
     if (st == LATH_OK) st = lath_session_append(s, ids, 1, err);
+    if (st == LATH_OK) st = lath_session_mark(s, err);
     if (st == LATH_OK) st = lath_session_sync(s, ids, 5, NULL, err);
     lath_session_destroy(s);
     lath_model_close(m);
@@ -254,10 +255,11 @@ static void test_torture_generated(void **state)
     torture_generated("phi3_longrope");
     torture_generated("smollm3_slides");
     torture_generated("qwen3_moe_some_dense");
+    torture_generated("qwen3_5_moe_text");
 }
 
 /* A session takes all of its memory at creation. */
-static void test_no_allocation_in_a_session(void **state)
+static void no_allocation_in_a_session(const char *name)
 {
     static const int32_t ids[] = {1, 20, 7, 33, 90, 4, 4};
     meter count = {0};
@@ -268,8 +270,7 @@ static void test_no_allocation_in_a_session(void **state)
     lath_model *m;
     lath_session *s;
     char path[1024];
-    (void)state;
-    snprintf(path, sizeof(path), "%s/golden/decoder/qwen3_moe", test_data_dir());
+    snprintf(path, sizeof(path), "%s/golden/decoder/%s", test_data_dir(), name);
     ro.allocator = &a;
     assert_ok(lath_runtime_create(&ro, &rt, &err), err);
     assert_ok(lath_model_open(rt, path, NULL, &m, &err), err);
@@ -278,11 +279,21 @@ static void test_no_allocation_in_a_session(void **state)
     for (int i = 0; i < 5; i++) {
         assert_ok(lath_session_append(s, ids, 7, &err), err);
         assert_ok(lath_session_append(s, ids, 1, &err), err);
+        if (i < 3) assert_ok(lath_session_mark(s, &err), err);
     }
+    assert_int_equal(lath_session_rewind(s, 24), 24);
+    assert_ok(lath_session_sync(s, ids, 5, NULL, &err), err);
     assert_int_equal(atomic_load(&count.calls), before);
     lath_session_destroy(s);
     lath_model_close(m);
     lath_runtime_destroy(rt);
+}
+
+static void test_no_allocation_in_a_session(void **state)
+{
+    (void)state;
+    no_allocation_in_a_session("qwen3_moe");
+    no_allocation_in_a_session("qwen3_5_text");
 }
 
 static void torture(const char *name)

@@ -6,6 +6,7 @@ delta nets with heads of sizes that llama.cpp opens. And of tests/golden/gguf th
 reference gives for the directory is what they have to give.
 
     make_quantize_goldens.py LLAMA_CPP      the folder of llama.cpp's sources (the sdist of llama-cpp-python has it as vendor/llama.cpp)
+    make_quantize_goldens.py LLAMA_CPP --seeds DIR      tests/fuzz/corpus/fuzz_gguf_model: the smallest such models with delta nets
 
 The files are without tokenizer: the converter knows tokenizers by what they make of one text, and none of these.
 """
@@ -65,8 +66,7 @@ FILES = {
 READ = {"decoder/qwen3_5_weak_decay": ("f32", False), "decoder/qwen3_5_moe_with_images": ("bf16", True), "quantize/qwen3_next_blocks": ("bf16", False)}
 
 
-def make_model(case: Case) -> None:
-    at = OUT / case.name
+def make_model(case: Case, at: Path) -> None:
     at.mkdir(parents=True, exist_ok=True)
     refcommon.write_json(at / "config.json", case.file_config())
     weights = decoders.file_weights(decoders.random_weights(case, at, Random(case.name, case.dtype)), getattr(case, "fused", False))
@@ -99,17 +99,38 @@ def convert_to_read(name: str, kind: str, further: bool) -> None:
         gguf_models.write_expected(directory, Random(name, "float32"), out)
 
 
+def with_tokens() -> None:
+    """Models with delta nets get the tokens of make_gguf_models.py."""
+    for cls in {get_model_class(a) for a in HYBRIDS}:
+        cls.set_vocab = lambda self: gguf_models.write_tokens(self.gguf_writer)
+
+
+def seeds(out: Path) -> None:
+    tiny = {"hidden_size": 8, "head_dim": 4, "num_attention_heads": 2, "num_key_value_heads": 1, "num_hidden_layers": 2, "layer_types": [LINEAR, FULL],
+            "linear_num_key_heads": 1, "linear_num_value_heads": 2, "linear_key_head_dim": 4, "linear_value_head_dim": 4, "tie_word_embeddings": True}
+    experts = {"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 4, "shared_expert_intermediate_size": 4}
+    for case in (Hybrid("qwen3_5", hybrid_cases.text(**tiny, intermediate_size=8)),
+                 Hybrid("qwen3_next", hybrid_cases.following(**tiny, **experts, partial_rotary_factor=0.5))):
+        with tempfile.TemporaryDirectory() as tmp:
+            at = Path(tmp) / case.name
+            make_model(case, at)
+            convert(at, "f32", out / f"{case.name}.gguf")
+
+
 def main() -> None:
+    if sys.argv[2:3] == ["--seeds"]:
+        with_tokens()
+        seeds(Path(sys.argv[3]))
+        return
     OUT.mkdir(exist_ok=True)
     for case in MODELS:
-        make_model(case)
+        make_model(case, OUT / case.name)
     for cls in {get_model_class(a) for a in ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM", "Qwen3MoeForCausalLM", "Phi3ForCausalLM", *HYBRIDS)}:
         cls.set_vocab = TextModel._set_vocab_none
     for name, kind in FILES.items():
         convert(refcommon.GOLDEN / name, kind, OUT / f"{Path(name).name}.{kind}.gguf")
         print(name, kind)
-    for cls in {get_model_class(a) for a in HYBRIDS}:
-        cls.set_vocab = lambda self: gguf_models.write_tokens(self.gguf_writer)
+    with_tokens()
     for name, (kind, further) in READ.items():
         convert_to_read(name, kind, further)
         print(name, kind)

@@ -14,7 +14,7 @@
 #include "kern/avx2/kern_avx2.h"
 #include "kern/avx2/kern_avx2_math.h"
 
-enum { HEADS = KERN_ATTENTION_ROW_HEADS };
+enum { HEADS = KERN_ATTENTION_ROW_HEADS, PANELS = 4 /* of values at a time */ };
 
 /* What the parts of one call share. */
 typedef struct row_job {
@@ -95,6 +95,46 @@ VEC_INLINE void panel_values(const row_job *j, const int n, const bool half, con
     }
 }
 
+/* The same of PANELS panels that are seen whole, in the same order: two features at a time (there is no odd one), whose parts stay in registers
+ * for all of them. */
+VEC_INLINE void panels_values(const row_job *j, const int n, const bool half, int64_t p)
+{
+    const kern_attention_row_args *a = j->a;
+    const int64_t ahead = PANELS * a->kv_stride * (half ? 2 : 4);
+    const unsigned char *v[PANELS];
+    for (int i = 0; i < PANELS; i++) v[i] = panel_at(a, half, a->v, j->panel0 + p + i);
+    for (int64_t f = 0; f < a->head_dim; f += 2) {
+#define DO(i)                                                                       \
+    __m256 x##i = n > i ? _mm256_load_ps(j->part[i] + 8 * f) : _mm256_setzero_ps(), \
+           y##i = n > i ? _mm256_load_ps(j->part[i] + 8 * f + 8) : _mm256_setzero_ps();
+        DO(0)
+        DO(1)
+        DO(2)
+        DO(3)
+#undef DO
+#pragma GCC unroll 4
+        for (int i = 0; i < PANELS; i++) {
+            const int64_t at = (p + i) * KERN_LANES;
+            const __m256 xa = kept(half, v[i], KERN_LANES * f), xb = kept(half, v[i], KERN_LANES * f + 8),
+                         ya = kept(half, v[i], KERN_LANES * f + 16), yb = kept(half, v[i], KERN_LANES * f + 24);
+            _mm_prefetch((const char *)((uintptr_t)v[i] + (uintptr_t)(f * KERN_LANES * (half ? 2 : 4) + ahead)),
+                         _MM_HINT_T1);
+#define DO(h)                                                                                            \
+    if (n > h) {                                                                                         \
+        const __m256 wa = _mm256_load_ps(j->weight[h] + at), wb = _mm256_load_ps(j->weight[h] + at + 8); \
+        x##h = _mm256_fmadd_ps(xb, wb, _mm256_fmadd_ps(xa, wa, x##h));                                   \
+        y##h = _mm256_fmadd_ps(yb, wb, _mm256_fmadd_ps(ya, wa, y##h));                                   \
+    }
+            DO(0) DO(1) DO(2) DO(3)
+#undef DO
+        }
+#define DO(i) \
+    if (n > i) _mm256_store_ps(j->part[i] + 8 * f, x##i), _mm256_store_ps(j->part[i] + 8 * f + 8, y##i);
+        DO(0) DO(1) DO(2) DO(3)
+#undef DO
+    }
+}
+
 VEC_INLINE void all_scores(const row_job *j, const int n, const bool half)
 {
     for (int64_t p = 0; p < j->n_panels; p++)
@@ -105,8 +145,9 @@ VEC_INLINE void all_values(const row_job *j, const int n, const bool half)
 {
     const int64_t last = j->n_panels - 1;
     panel_values(j, n, half, true, panel_at(j->a, half, j->a->v, j->panel0), 0);
-    for (int64_t p = 1; p < last; p++)
-        panel_values(j, n, half, false, panel_at(j->a, half, j->a->v, j->panel0 + p), p * KERN_LANES);
+    int64_t p = 1;
+    for (; p + PANELS <= last && j->a->head_dim % 2 == 0; p += PANELS) panels_values(j, n, half, p);
+    for (; p < last; p++) panel_values(j, n, half, false, panel_at(j->a, half, j->a->v, j->panel0 + p), p * KERN_LANES);
     if (last > 0) panel_values(j, n, half, true, panel_at(j->a, half, j->a->v, j->panel0 + last), last * KERN_LANES);
 }
 

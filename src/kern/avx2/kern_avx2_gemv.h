@@ -50,10 +50,10 @@ enum { GEMV_AHEAD = 2048 };
 VEC_INLINE void gemv_ask(const unsigned char *w, int64_t gap)
 {
     const uintptr_t at = (uintptr_t)w + GEMV_AHEAD;
-    _mm_prefetch((const char *)at, _MM_HINT_T0);
-    _mm_prefetch((const char *)(at + (uintptr_t)gap), _MM_HINT_T0);
-    _mm_prefetch((const char *)(at + 2 * (uintptr_t)gap), _MM_HINT_T0);
-    _mm_prefetch((const char *)(at + 3 * (uintptr_t)gap), _MM_HINT_T0);
+    _mm_prefetch((const char *)at, _MM_HINT_NTA);
+    _mm_prefetch((const char *)(at + (uintptr_t)gap), _MM_HINT_NTA);
+    _mm_prefetch((const char *)(at + 2 * (uintptr_t)gap), _MM_HINT_NTA);
+    _mm_prefetch((const char *)(at + 3 * (uintptr_t)gap), _MM_HINT_NTA);
 }
 
 /* The sums of the lanes of four vectors: ((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7)). */

@@ -150,11 +150,11 @@ static inline void q_block(const kern_linear_args *a, q_tiles tiles, int64_t n, 
     for (int64_t k0 = 0; k0 < a->k; k0 += CODES_CHUNK) {
         const int64_t k = a->k - k0 < CODES_CHUNK ? a->k - k0 : CODES_CHUNK;
         const bool begin = k0 == 0, end = k0 + k >= a->k && a->fn != KERN_FN_NONE;
+        const size_t before = dtype_bytes(a->type, k0), bytes = dtype_bytes(a->type, k);
         for (int r = 0; r < rows; r++) {
-            const unsigned char *w =
-                (const unsigned char *)a->w + (n + r * gap) * a->w_stride + dtype_bytes(a->type, k0);
-            for (size_t line = 0; line < dtype_bytes(a->type, k); line += 64)
-                _mm_prefetch((const char *)((uintptr_t)w + dtype_bytes(a->type, k) + line), _MM_HINT_T0);
+            const unsigned char *w = (const unsigned char *)a->w + (n + r * gap) * a->w_stride + before;
+            for (uintptr_t line = 0; line < bytes; line += 64)
+                _mm_prefetch((const char *)((uintptr_t)w + bytes + line), _MM_HINT_T0);
             kern_avx2_codes(a->type, w, k, codes + r);
         }
         for (int64_t p = p0, panels; p < p1; p += panels) {

@@ -463,10 +463,79 @@ static void test_turns_of_directory(void **state)
     }
 }
 
+/* ------------------------------------------------------------------------------------------------------------- delta nets */
+
+/* Sizes of delta nets that are none, or that its tensors do not have: tests/golden/gguf/qwen3_5_weak_decay with another number in a key. */
+static void test_delta_nets(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key;
+        uint32_t value;
+        const char *why;
+    } rows[] = {
+        {"qwen35.ssm.inner_size", 56, "tensor \"blk.0.attn_qkv.weight\": shape [64,20], want [92,20]"},
+        {"qwen35.ssm.inner_size", 27, "key \"qwen35.ssm.inner_size\": want a multiple of ssm.time_step_rank"},
+        {"qwen35.ssm.group_count", 3,
+         "linear_num_value_heads 4 is no multiple of linear_num_key_heads 3 (qwen35.ssm.group_count)"},
+        {"qwen35.ssm.group_count", 0, "\"linear_num_key_heads\" is 0, want 1 to 4096 (qwen35.ssm.group_count)"},
+        {"qwen35.ssm.state_size", 0, "\"linear_key_head_dim\" is 0, want 1 to 4096 (qwen35.ssm.state_size)"},
+        {"qwen35.ssm.state_size", 8, "want [60,20]"},
+        {"qwen35.ssm.time_step_rank", 2, "tensor \"blk.0.ssm_beta.weight\": shape [4,20], want [2,20]"},
+        {"qwen35.ssm.conv_kernel", 5, "tensor \"blk.0.ssm_conv1d.weight\": shape [64,4], want [64,5]"},
+        {"qwen35.ssm.conv_kernel", 1, "\"linear_conv_kernel_dim\" is 1, want 2 to"},
+        {"qwen35.rope.dimension_count", 12, "key \"qwen35.rope.dimension_count\": more than a head has"},
+    };
+    char source[TMP_PATH];
+    size_t n;
+    snprintf(source, sizeof(source), "%s/golden/gguf/qwen3_5_weak_decay", test_data_dir());
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        lath_model *m;
+        uint8_t *bytes = (uint8_t *)tmp_read(source, "model.gguf", &n);
+        const size_t k = strlen(rows[i].key);
+        uint8_t *at = memmem(bytes, n, rows[i].key, k);
+        assert_non_null(at);
+        memcpy(at + k + 4, &rows[i].value, 4); /* behind the kind of value */
+        tmp_write_bytes(dir, "m.gguf", bytes, n);
+        free(bytes);
+        if (open_name("m.gguf", &m) == LATH_OK || !strstr(err.msg, rows[i].why) || !strstr(err.msg, "m.gguf"))
+            fail_msg("%s %u: \"%s\", want \"%s\" in it", rows[i].key, rows[i].value, err.msg, rows[i].why);
+    }
+}
+
+/* Decays are stored as -exp(A_log): what is above 0 was meant otherwise, and 0 is a state that forgets nothing. */
+static void test_decays(void **state)
+{
+    (void)state;
+    static const float values[] = {0.5f, 0};
+    char source[TMP_PATH], path[TMP_PATH];
+    snprintf(source, sizeof(source), "%s/golden/gguf/qwen3_5_weak_decay", test_data_dir());
+    tmp_join(path, source, "model.gguf");
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        lath_model *m;
+        gguf *g;
+        size_t n;
+        uint8_t *bytes = (uint8_t *)tmp_read(source, "model.gguf", &n);
+        assert_ok(gguf_open(alloc_default(), path, FILE_MAP, &g, &err), err);
+        const gguf_tensor *decay = gguf_find(g, "blk.1.ssm_a");
+        memcpy(bytes + (decay->data - (const uint8_t *)gguf_file(g)->data) + sizeof(float), &values[i], sizeof(float));
+        gguf_close(g);
+        tmp_write_bytes(dir, "m.gguf", bytes, n);
+        free(bytes);
+        const lath_status st = open_name("m.gguf", &m);
+        assert_int_equal(st, values[i] > 0 ? LATH_ERR_FORMAT : LATH_OK);
+        if (st != LATH_OK)
+            assert_non_null(strstr(err.msg, "m.gguf: tensor \"blk.1.ssm_a\": element 1 is 0.5, want -exp(A_log)"));
+        lath_model_close(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_refused, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(test_decays, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(test_delta_nets, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_cut, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_opens, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_dtypes, make_dir, remove_dir),
