@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fuzz_gguf_model.c: any bytes as the GGUF file of a whole model: metadata to a configuration, the table of weights, tokenizer, turns. What opens
- * says sizes that its tensors have, and a text goes through it; what is refused names the file.
+ * says sizes that its tensors have, and a text goes through it, and a session's tokens; what is refused names the file.
  */
 #include <math.h>
 #include <stdio.h>
@@ -9,9 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/engine.h"
+#include "engine/session.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { SESSION_CTX = 16 };
 
 static char path[256];
 static lath_runtime *rt;
@@ -77,6 +79,35 @@ static void run_text(const lath_model *m)
     lath_embedder_destroy(e);
 }
 
+/* Tokens through a session: some at once, one, some again from an earlier place. */
+static lath_status play(lath_session *s, lath_error *err)
+{
+    static const int32_t ids[4] = {0};
+    const float *logits;
+    TRY(lath_session_append(s, ids, 4, err));
+    TRY(lath_session_append(s, ids, 1, err));
+    require(lath_session_size(s) == 5, "five tokens");
+    require(lath_session_rewind(s, 3) <= 3, "three tokens, or fewer");
+    TRY(lath_session_append(s, ids, 2, err));
+    TRY(lath_session_logits(s, &logits, err));
+    for (int32_t i = 0; i < s->model->arch.dims.vocab_size; i++) require(isfinite(logits[i]), "finite logits");
+    return LATH_OK;
+}
+
+static void run_session(const lath_model *m)
+{
+    lath_session_options o = LATH_SESSION_OPTIONS_INIT;
+    lath_session *s = NULL;
+    lath_error err = {0};
+    if (m->arch.dims.max_positions < SESSION_CTX) return;
+    o.ctx = SESSION_CTX;
+    lath_status st = lath_session_create(m, &o, &s, &err);
+    require(st == LATH_OK || st == LATH_ERR_UNSUPPORTED || st == LATH_ERR_FORMAT, "a session, or a reason why not");
+    if (st == LATH_OK) st = play(s, &err);
+    require(st == LATH_OK || (err.status == st && strlen(err.msg) > 0), "an error with a message");
+    lath_session_destroy(s);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     lath_model *m = NULL;
@@ -88,6 +119,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (st == LATH_OK) {
         check_model(m);
         run_text(m);
+        run_session(m);
     } else {
         require(m == NULL && err.status == st && strstr(err.msg, ".gguf") != NULL, "an error that names the file");
         require(st != LATH_ERR_IO, "a status that fits");
