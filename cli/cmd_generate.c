@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "generate_options.h"
+#include "inside.h"
 #include "lm.h"
 #include "output.h"
 #include "signals.h"
@@ -17,6 +18,7 @@
 typedef struct generate_job {
     const options *o;
     lm_job lm;
+    inside in;
     output out;
     lath_grammar *grammar; /* NULL: none */
     buf text, ids, probs;  /* --json: so far; ids and probs as the insides of arrays */
@@ -117,7 +119,6 @@ static void put_document(generate_job *j, const lath_generate_result *r, double 
     if (thinks) buf_printf(b, ",\"completion_tokens_details\":{\"reasoning_tokens\":%zu}", r->n_reasoning);
     buf_str(b, "},");
     put_timings(b, r, prompt_seconds);
-    buf_str(b, "}\n");
 }
 
 static void say_timings(const lath_generate_result *r, double prompt_seconds)
@@ -148,16 +149,20 @@ static lath_status generate(generate_job *j, options *o, lath_error *err)
         return j->failed;
     }
     TRY(st);
-    if (o->json || o->jsonl)
+    TRY(inside_check(&j->in, err));
+    if (o->json || o->jsonl) {
         put_document(j, &r, prompt_seconds);
-    else if (j->out.terminal)
+        TRY(inside_put(&j->in, &j->out.b, err));
+        buf_str(&j->out.b, "}\n");
+    } else if (j->out.terminal) {
         buf_char(&j->out.b, '\n');
+    }
     TRY(buf_status(&j->text, err));
     TRY(buf_status(&j->thought, err));
     TRY(buf_status(&j->ids, err));
     TRY(buf_status(&j->probs, err));
     if (o->verbose && !o->quiet) say_timings(&r, prompt_seconds);
-    return LATH_OK;
+    return inside_note(&j->in, err);
 }
 
 /* Room for the prompt and what -n allows, at least the default; without -n, behind a long prompt, the default once more. */
@@ -222,14 +227,18 @@ lath_status cmd_generate(options *o, lath_error *err)
     buf_init(&j.probs, alloc_default(), SIZE_MAX / 2);
     TRY_DONE(lm_open(&j.lm, o, err));
     TRY_DONE(open_grammar(&j, o, err));
+    TRY_DONE(inside_open(&j.in, j.lm.s.model, o, err));
     TRY_DONE(o->chat ? lm_chat_prompt(&j.lm, err) : lm_prompt(&j.lm, err));
     TRY_DONE(open_session(&j, o, err));
+    TRY_DONE(inside_attach(&j.in, j.lm.session, err));
     TRY_DONE(output_open(&j.out, o->output, err));
     TRY_DONE(generate(&j, o, err));
     TRY_DONE(output_close(&j.out, err));
 done:
     output_abort(&j.out);
     lath_grammar_close(j.grammar);
+    lm_end(&j.lm);
+    inside_close(&j.in);
     lm_close(&j.lm);
     buf_deinit(&j.text);
     buf_deinit(&j.thought);

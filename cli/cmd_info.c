@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
+#include "lath/lath_vindex.h"
 #include "lm.h"
 #include "output.h"
 #include "setup.h"
@@ -20,11 +22,13 @@ typedef struct facts {
     lath_session_plan plan;
     const char *isa;
     int32_t threads;
+    const lath_vindex_info *index; /* of a model that is an index of features, or NULL */
 } facts;
 
-static lath_status gather(facts *f, const setup *s, lath_error *err)
+static lath_status gather(facts *f, const setup *s, const lath_vindex_info *index, lath_error *err)
 {
     *f = (facts){.model = s->model,
+                 .index = index,
                  .m = {.struct_size = sizeof(lath_model_info)},
                  .isa = lath_runtime_isa(s->rt),
                  .threads = lath_runtime_threads(s->rt)};
@@ -173,10 +177,34 @@ static void put_inference(buf *b, const lath_model_info *m)
     buf_printf(b, ",\"gpu_max_seq_len\":%d},", (int)m->gpu_max_seq_len);
 }
 
+static const char *level_name(lath_vindex_level level)
+{
+    static const char *const names[] = {"browse", "attention", "inference", "all"};
+    return names[level];
+}
+
+static void put_index(buf *b, const lath_vindex_info *x)
+{
+    buf_str(b, "\"index\":{");
+    member(b, "level", level_name(x->level));
+    member(b, "dtype", x->dtype);
+    member(b, "source", x->source);
+    member(b, "model_type", x->model_type);
+    number(b, "layers", (uint64_t)x->n_layers);
+    number(b, "features", x->features);
+    number(b, "row_bytes", x->row_bytes);
+    number(b, "bytes", x->bytes);
+    number(b, "never_read_tensors", (uint64_t)x->ffn_tensors);
+    buf_printf(b, "\"never_read_bytes\":%llu,\"saved_bytes\":%lld}", (unsigned long long)x->ffn_bytes,
+               (long long)(x->ffn_bytes - x->row_bytes));
+}
+
 static lath_status print_json(buf *b, const facts *f, bool tensors, lath_error *err)
 {
     const lath_model_info *m = &f->m;
     buf_char(b, '{');
+    if (f->index) put_index(b, f->index);
+    if (f->index) buf_char(b, ',');
     member(b, "architecture", m->architecture);
     member(b, "kind", m->kind);
     member(b, "class", m->class_name);
@@ -368,10 +396,25 @@ static void table_session(buf *b, const facts *f)
     table_ends(b, f);
 }
 
+static void table_index(buf *b, const lath_vindex_info *x)
+{
+    char a[24], c[24];
+    row(b, "index", "level %s of %s, %s in files", level_name(x->level), x->source, size_text(x->bytes, a));
+    row(b, "features", "%llu in %d layers, %s, rows of %s", (unsigned long long)x->features, (int)x->n_layers, x->dtype,
+        size_text(x->row_bytes, a));
+    row(b, "never read", "%d FFN tensors of the model, %s", (int)x->ffn_tensors, size_text(x->ffn_bytes, a));
+    if (x->ffn_bytes >= x->row_bytes)
+        row(b, "saved", "%s: rows that are walked in the place of the tensors",
+            size_text(x->ffn_bytes - x->row_bytes, c));
+    else
+        row(b, "saved", "nothing: the rows take %s more than the tensors", size_text(x->row_bytes - x->ffn_bytes, c));
+}
+
 static lath_status print_table(buf *b, const facts *f, bool tensors, lath_error *err)
 {
     const lath_model_info *m = &f->m;
     char a[24], c[24], d[24];
+    if (f->index) table_index(b, f->index);
     row(b, "architecture", "%s", m->architecture);
     row(b, "kind", "%s%s%s%s", m->kind, m->class_name ? " (" : "", m->class_name ? m->class_name : "",
         m->class_name ? ")" : "");
@@ -402,22 +445,58 @@ static lath_status print_table(buf *b, const facts *f, bool tensors, lath_error 
     return tensors ? table_tensors(b, f, err) : LATH_OK;
 }
 
+/* *x: the index of features that the model is, or NULL. */
+static lath_status look(const setup *s, lath_vindex **x, lath_vindex_info *info, lath_error *err)
+{
+    buf path;
+    buf_init(&path, alloc_default(), 1 << 16);
+    file_join(&path, buf_cstr((buf *)&s->path), "index.json");
+    const bool is_index = file_exists(buf_cstr(&path));
+    buf_deinit(&path);
+    if (!is_index) return LATH_OK;
+    TRY(lath_vindex_open(s->rt, buf_cstr((buf *)&s->path), x, err));
+    return lath_vindex_get_info(*x, info, err);
+}
+
+/* Of an index that runs no model. */
+static void print_index(buf *b, const lath_vindex_info *x, bool json)
+{
+    if (!json) {
+        table_index(b, x);
+        return;
+    }
+    buf_char(b, '{');
+    put_index(b, x);
+    buf_str(b, "}\n");
+}
+
 lath_status cmd_info(options *o, lath_error *err)
 {
-    setup s = {0};
+    setup s = {0}, first = {0};
     output out = {0};
+    lath_vindex *x = NULL;
+    lath_vindex_info info = LATH_VINDEX_INFO_INIT;
     facts f;
     lath_status st;
+    const bool json = o->json || o->jsonl;
     if (o->args.n > 0)
         return err_set(err, LATH_ERR_USAGE, "%s: info takes no arguments; the model is named with -m",
                        o->args.items[0]);
-    TRY_DONE(setup_model(&s, o, err));
-    TRY_DONE(gather(&f, &s, err));
+    TRY_DONE(setup_path(&first, o, err));
+    TRY_DONE(look(&first, &x, &info, err));
     TRY_DONE(output_open(&out, o->output, err));
-    TRY_DONE(o->json || o->jsonl ? print_json(&out.b, &f, o->tensors, err) : print_table(&out.b, &f, o->tensors, err));
+    if (x && info.level < LATH_VINDEX_INFERENCE) {
+        print_index(&out.b, &info, json);
+    } else {
+        TRY_DONE(setup_model_beside(&s, &first, o->model, err));
+        TRY_DONE(gather(&f, &s, x ? &info : NULL, err));
+        TRY_DONE(json ? print_json(&out.b, &f, o->tensors, err) : print_table(&out.b, &f, o->tensors, err));
+    }
     st = output_close(&out, err);
 done:
     output_abort(&out);
     setup_close(&s);
+    lath_vindex_close(x);
+    setup_close(&first);
     return st;
 }

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "inside.h"
 #include "lm.h"
 #include "output.h"
 
@@ -15,6 +16,7 @@ enum { DEFAULT_TOP = 5 };
 
 typedef struct predict_job {
     lm_job lm;
+    inside in;
     output out;
     size_t top;
     lath_token_logprob *best; /* [top] */
@@ -103,13 +105,17 @@ static lath_status predict(predict_job *j, lath_error *err)
     const lath_status st = lm_feed(lm, lm->ids, lm->n, all ? see_position : NULL, j, &p, err);
     progress_clear(&p);
     if (st != LATH_OK) return st;
+    TRY(inside_check(&j->in, err));
     if (all && j->json) buf_str(&j->out.b, "],");
     if (!all || j->json) { /* JSON has the last position's where it has it without --all-positions, too */
         TRY(lath_session_logits(lm->session, &last, err));
         TRY(find_best(j, last, err));
         TRY(j->json ? put_list(j, err) : put_table(j, err));
     }
-    if (j->json) buf_printf(&j->out.b, ",\"prompt_tokens\":%zu}\n", lm->n);
+    if (!j->json) return LATH_OK;
+    buf_printf(&j->out.b, ",\"prompt_tokens\":%zu", lm->n);
+    TRY(inside_put(&j->in, &j->out.b, err));
+    buf_str(&j->out.b, "}\n");
     return LATH_OK;
 }
 
@@ -131,16 +137,20 @@ lath_status cmd_predict(options *o, lath_error *err)
     lath_status st;
     TRY_DONE(lm_open(&job.lm, o, err));
     TRY_DONE(make_room(&job, err));
+    TRY_DONE(inside_open(&job.in, job.lm.s.model, o, err));
     TRY_DONE(lm_prompt(&job.lm, err));
     TRY_DONE(lm_begin(&job.lm, err));
+    TRY_DONE(inside_attach(&job.in, job.lm.session, err));
     TRY_DONE(output_open(&job.out, o->output, err));
     TRY_DONE(predict(&job, err));
     TRY_DONE(output_close(&job.out, err));
     lm_notes(&job.lm);
-    st = LATH_OK;
+    st = inside_note(&job.in, err);
 done:
     output_abort(&job.out);
     alloc_release(alloc_default(), job.best, job.top * sizeof(*job.best));
+    lm_end(&job.lm);
+    inside_close(&job.in);
     lm_close(&job.lm);
     return st;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cmd_verify.c: `lath verify`: the vector index files of `lath search` against their checksums and, with -m, against the
- * model. All files are checked; each that is at fault gets its line on stderr, the last one through the exit status.
+ * cmd_verify.c: `lath verify`: the vector index files of `lath search` and the directories of `lath extract` against their checksums and,
+ * with -m, against the model. All files are checked; each that is at fault gets its line on stderr, the last one through the exit status.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "lath/lath_vindex.h"
 #include "output.h"
 #include "setup.h"
 #include "signals.h"
@@ -45,22 +46,49 @@ static lath_status check_index(const setup *s, const char *path, lath_index_info
     return st;
 }
 
-static lath_status check_file(const setup *s, const char *path, lath_index_info *info, lath_error *err)
+/* What was found out about one: either an index of vectors or one of features. */
+typedef struct found {
+    lath_index_info vectors;
+    lath_vindex_info features;
+    bool is_dir;
+    lath_vindex *x; /* the strings of `features` are its */
+} found;
+
+static lath_status check_features(const setup *s, const char *path, found *f, lath_error *err)
 {
-    if (file_is_dir(path))
-        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: a folder; what is verified is an index file of lath search",
-                       path);
-    return check_index(s, path, info, err);
+    TRY(lath_vindex_open(s->rt, path, &f->x, err));
+    TRY(lath_vindex_get_info(f->x, &f->features, err));
+    TRY(lath_vindex_verify(f->x, NULL, NULL, err));
+    return s->model ? lath_vindex_check_model(f->x, s->model, err) : LATH_OK;
 }
 
-static void put_json(buf *b, const char *path, lath_status st, const lath_index_info *info, const lath_error *err)
+static lath_status check_file(const setup *s, const char *path, found *f, lath_error *err)
+{
+    *f = (found){.vectors = {.struct_size = sizeof(f->vectors)}, .features = LATH_VINDEX_INFO_INIT};
+    f->is_dir = file_is_dir(path);
+    return f->is_dir ? check_features(s, path, f, err) : check_index(s, path, &f->vectors, err);
+}
+
+static const char *level_name(const found *f)
+{
+    static const char *const names[] = {"browse", "attention", "inference", "all"};
+    return names[f->features.level];
+}
+
+static void put_json(buf *b, const char *path, lath_status st, const found *f, const lath_error *err)
 {
     buf_str(b, "{\"file\":");
     json_put_string(b, path, strlen(path));
+    if (st == LATH_OK && f->is_dir) {
+        buf_printf(b, ",\"ok\":true,\"level\":\"%s\",\"layers\":%d,\"features\":%llu,\"type\":\"%s\",\"bytes\":%llu}",
+                   level_name(f), (int)f->features.n_layers, (unsigned long long)f->features.features,
+                   f->features.dtype, (unsigned long long)f->features.bytes);
+        return;
+    }
     if (st == LATH_OK) {
         buf_printf(b, ",\"ok\":true,\"rows\":%llu,\"dim\":%lld,\"type\":\"%s\",\"bytes\":%llu}",
-                   (unsigned long long)info->n, (long long)info->d, type_name(info->type),
-                   (unsigned long long)info->file_bytes);
+                   (unsigned long long)f->vectors.n, (long long)f->vectors.d, type_name(f->vectors.type),
+                   (unsigned long long)f->vectors.file_bytes);
         return;
     }
     buf_str(b, ",\"ok\":false,\"error\":");
@@ -68,10 +96,14 @@ static void put_json(buf *b, const char *path, lath_status st, const lath_index_
     buf_char(b, '}');
 }
 
-static void put_line(buf *b, const char *path, const lath_index_info *info)
+static void put_line(buf *b, const char *path, const found *f)
 {
-    buf_printf(b, "%s: ok: %llu row%s of %lld numbers, %s\n", path, (unsigned long long)info->n,
-               info->n == 1 ? "" : "s", (long long)info->d, type_name(info->type));
+    if (f->is_dir)
+        buf_printf(b, "%s: ok: level %s, %llu features in %d layers, %s\n", path, level_name(f),
+                   (unsigned long long)f->features.features, (int)f->features.n_layers, f->features.dtype);
+    else
+        buf_printf(b, "%s: ok: %llu row%s of %lld numbers, %s\n", path, (unsigned long long)f->vectors.n,
+                   f->vectors.n == 1 ? "" : "s", (long long)f->vectors.d, type_name(f->vectors.type));
 }
 
 /* What is printed into b. *worst, *fault: of the last file that is not as it should be. */
@@ -81,16 +113,17 @@ static lath_status check_all(const setup *s, const options *o, buf *b, lath_stat
     *worst = LATH_OK;
     for (size_t i = 0; i < o->args.n; i++) {
         const char *path = o->args.items[i];
-        lath_index_info info = {.struct_size = sizeof(info)};
+        found f;
         lath_error e;
         TRY(signals_check(err));
-        const lath_status st = check_file(s, path, &info, &e);
+        const lath_status st = check_file(s, path, &f, &e);
         if (o->json && i > 0) buf_char(b, ',');
         if (o->json || o->jsonl)
-            put_json(b, path, st, &info, &e);
+            put_json(b, path, st, &f, &e);
         else if (st == LATH_OK)
-            put_line(b, path, &info);
+            put_line(b, path, &f);
         if (o->jsonl) buf_char(b, '\n');
+        lath_vindex_close(f.x);
         if (st == LATH_OK) continue;
         if (*worst != LATH_OK) fprintf(stderr, "lath: %s\n", fault->msg);
         *worst = st;

@@ -21,12 +21,15 @@ static const struct {
     {GROUP_TOKENIZE, "Tokens"},
     {GROUP_INFO, "What to show"},
     {GROUP_EMBED, "Embedding"},
-    {GROUP_QUANTIZE, "What to write"},
+    {GROUP_QUANTIZE | GROUP_EXTRACT, "What to write"},
     {GROUP_GENERATE | GROUP_COMPLETE, "Generation"},
-    {GROUP_PREDICT | GROUP_LOGITS, "What to show"},
+    {GROUP_PREDICT | GROUP_LOGITS | GROUP_TRACE | GROUP_TOP, "What to show"},
+    {GROUP_INSIDE, "Inside the model"},
+    {GROUP_WALK | GROUP_FIRED, "Walk"},
     {GROUP_BENCH, "What to measure"},
+    {GROUP_SERVE_FFN, "Serving"},
     {GROUP_CONTEXT | GROUP_PERPLEXITY, "Context"},
-    {GROUP_TEXT | GROUP_PROMPT, "Texts"},
+    {GROUP_TEXT | GROUP_PROMPT | GROUP_SWEEP, "Texts"},
     {GROUP_JSON | GROUP_FORMAT | GROUP_OUTPUT, "Results"},
     {GROUP_COMMON | GROUP_HELP, "For every command"},
 };
@@ -50,7 +53,7 @@ void help_program(buf *b)
         b,
         "\nlath COMMAND --help shows options and examples of a command; lath --version the version.\n"
         "Exit codes: 0 done, 2 usage, 3 model or file, 4 unsupported, 5 bad input, 6 memory or limit, 7 input/output,\n"
-        "130 interrupted.\n");
+        "8 network, 130 interrupted.\n");
 }
 
 static void help_option(buf *b, const option_row *r)

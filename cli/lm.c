@@ -185,10 +185,16 @@ void lm_notes(const lm_job *j)
     fputc('\n', stderr);
 }
 
+void lm_end(lm_job *j)
+{
+    lath_session_destroy(j->session);
+    j->session = NULL;
+}
+
 void lm_close(lm_job *j)
 {
     dialog_close(&j->talk);
-    lath_session_destroy(j->session);
+    lm_end(j);
     lath_tokens_release(&j->tokens);
     alloc_release(alloc_default(), j->given, j->n_given * sizeof(*j->given));
     setup_close(&j->s);

@@ -50,6 +50,8 @@ typedef lath_status (*lm_see)(void *ctx, size_t at, const float *logits, lath_er
 lath_status lm_feed(lm_job *j, const int32_t *ids, size_t n, lm_see see, void *ctx, progress *p, lath_error *err);
 /* What it took, with -v. */
 void lm_notes(const lm_job *j);
+/* The session alone, before the hooks and the FFN that it has. */
+void lm_end(lm_job *j);
 void lm_close(lm_job *j); /* a zeroed one is allowed */
 
 /* The text of a token as it stands inside a text; bytes that are no whole character are U+FFFD. *known false, and no text:

@@ -169,7 +169,7 @@ static bool is_gguf_model(const char *name)
     return !is_part || strncmp(name + n - part, "-00001", 6) == 0;
 }
 
-/* A folder whose only model is a GGUF file stands for that file. */
+/* A folder whose only model is a GGUF file stands for that file; an index of features (lath extract) has one that holds keys alone. */
 static lath_status enter_gguf_folder(buf *path, lath_error *err)
 {
     struct dirent *e;
@@ -177,10 +177,12 @@ static lath_status enter_gguf_folder(buf *path, lath_error *err)
     buf probe, file;
     buf_init(&probe, alloc_default(), PATH_BYTES);
     buf_init(&file, alloc_default(), PATH_BYTES);
-    file_join(&probe, buf_cstr(path), "config.json");
-    bool other = exists(buf_cstr(&probe));
-    file_join(&probe, buf_cstr(path), "modules.json");
-    other |= exists(buf_cstr(&probe));
+    static const char *const others[] = {"config.json", "modules.json", "index.json"};
+    bool other = false;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        file_join(&probe, buf_cstr(path), others[i]);
+        other |= exists(buf_cstr(&probe));
+    }
     DIR *d = other ? NULL : opendir(buf_cstr(path));
     while (d && (e = readdir(d))) {
         if (!is_gguf_model(e->d_name)) continue;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "lath/lath_vindex.h"
 
 static const option_choice option_poolings[] = {
     {"auto", LATH_POOLING_AUTO}, {"cls", LATH_POOLING_CLS}, {"mean", LATH_POOLING_MEAN},
@@ -32,6 +33,17 @@ static const option_choice option_gguf_types[] = {
     {"q4_0", LATH_GGUF_Q4_0 + 1}, {"q4_k", LATH_GGUF_Q4_K + 1},
     {"q6_k", LATH_GGUF_Q6_K + 1}, {NULL, 0},
 };
+static const option_choice option_row_types[] = {
+    {"f32", LATH_ROWS_F32},   {"f16", LATH_ROWS_F16},   {"bf16", LATH_ROWS_BF16},
+    {"q8_0", LATH_ROWS_Q8_0}, {"q4_k", LATH_ROWS_Q4_K}, {NULL, 0},
+};
+static const option_choice option_index_levels[] = {
+    {"browse", LATH_VINDEX_BROWSE + 1},
+    {"attention", LATH_VINDEX_ATTENTION + 1},
+    {"inference", LATH_VINDEX_INFERENCE + 1},
+    {"all", LATH_VINDEX_ALL + 1},
+    {NULL, 0},
+};
 static const option_choice option_isas[] = {
     {"auto", LATH_ISA_AUTO},
     {"ref", LATH_ISA_REF},
@@ -48,6 +60,7 @@ static const option_choice option_precisions[] = {
     {"int8", LATH_PRECISION_INT8},
     {NULL, 0},
 };
+static const option_choice option_positions[] = {{"last", 0}, {"all", 1}, {NULL, 0}};
 static const option_choice option_kvs[] = {
     {"auto", LATH_KV_AUTO}, {"f32", LATH_KV_F32}, {"f16", LATH_KV_F16}, {NULL, 0}};
 
@@ -62,8 +75,11 @@ const option_row option_rows[] = {
 const command_row command_rows[] = {
 #define COMMAND(name, groups, args, title, description, examples) \
     {#name, cmd_##name, groups, args, title, description, examples},
+#define COMMAND_AS(name, shown, groups, args, title, description, examples) \
+    {shown, cmd_##name, groups, args, title, description, examples},
 #include "cmds.def"
 #undef COMMAND
+#undef COMMAND_AS
     {NULL, NULL, 0, NULL, NULL, NULL, NULL},
 };
 

@@ -35,7 +35,15 @@ enum option_group {
     GROUP_PERPLEXITY = 1 << 17,
     GROUP_COMPLETE = 1 << 18, /* generation from one PROMPT */
     GROUP_QUANTIZE = 1 << 20,
-    GROUP_BENCH = 1 << 21
+    GROUP_BENCH = 1 << 21,
+    GROUP_INSIDE = 1 << 22, /* edits of a run, and another FFN */
+    GROUP_TRACE = 1 << 23,
+    GROUP_WALK = 1 << 24,  /* an index of a model's features */
+    GROUP_SWEEP = 1 << 25, /* prompts with answers */
+    GROUP_TOP = 1 << 26,   /* lists of likely tokens */
+    GROUP_EXTRACT = 1 << 27,
+    GROUP_FIRED = 1 << 28, /* which features fired */
+    GROUP_SERVE_FFN = 1 << 29
 };
 
 typedef struct string_list {
@@ -60,17 +68,20 @@ typedef struct options {
     string_list args; /* what is no option */
     const char *model, *config, *field, *output, *corpus, *index, *rerank_model, *cache, *cache_import, *cache_export;
     const char *prompt, *prompt_text, *layer, *corpus_prompt, *corpus_prompt_text, *pair, *label, *id_list, *system,
-        *model_name, *json_schema, *grammar, *chat_template;
-    string_list files, queries, filters, stops;
-    int64_t threads, dim, max_len, batch_tokens, top_k, rerank_top, ctx, top, logprobs, stride, rounds;
+        *model_name, *layers, *json_schema, *grammar, *chat_template, *ffn, *answer, *save, *host;
+    string_list files, queries, filters, stops, ablate, steer, patch;
+    int64_t threads, dim, max_len, batch_tokens, top_k, rerank_top, ctx, top, logprobs, stride, rounds, walk_k;
     option_number max_new, temp, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty, seed, prefill,
-        decode_steps, reasoning_budget;
+        decode_steps, reasoning_budget, port;
     int pooling, isa, precision, index_type, kv; /* of lath.h */
     int gguf_type;                               /* of lath.h, plus 1 */
+    int row_type, index_level;                   /* of lath_vindex.h; the level plus 1 */
     int device, format;                          /* enum device, enum output_format */
+    int positions;                               /* 1: all */
     int verbose;
     bool quiet, help, lossy, json, jsonl, no_normalize, no_truncate, ids, tokens, offsets, no_special, decode,
-        keep_special, no_parse_special, tensors, raw, all_positions, chat, think, no_think, hide_reasoning;
+        keep_special, no_parse_special, tensors, raw, all_positions, chat, think, no_think, hide_reasoning, resume,
+        heads, weights;
 } options;
 
 typedef struct option_choice {
@@ -124,7 +135,10 @@ void options_deinit(options *o);
 lath_status options_parse(options *o, const command_row *cmd, int argc, char **argv, lath_error *err);
 
 #define COMMAND(name, groups, args, title, description, examples) lath_status cmd_##name(options *o, lath_error *err);
+#define COMMAND_AS(name, shown, groups, args, title, description, examples) \
+    COMMAND(name, groups, args, title, description, examples)
 #include "cmds.def"
+#undef COMMAND_AS
 #undef COMMAND
 
 #endif

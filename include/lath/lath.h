@@ -9,6 +9,7 @@
  *     lath_reranker  the same for scoring pairs of texts with a cross-encoder
  *     lath_session   one sequence of tokens in a language model, with the keys and values that it keeps; one thread at a time
  *     lath_chat      its chat template: conversations to the text and tokens that it was taught
+ *     lath_inspect.h hooks, traces, other FFNs: what happens inside, and changing it; not stable yet
  *
  *     lath_runtime *rt; lath_model *model; lath_embedder *e; lath_error err;
  *     lath_runtime_create(NULL, &rt, &err);
@@ -25,7 +26,8 @@
  *             take turns for a batch. Create and destroy of one object are the caller's to order.
  *   Lifetime  destroy embedders, rerankers, chats and sessions, then models, then the runtime.
  *   Strings   are UTF-8. Strings returned are borrowed from the object and live as long as it.
- *   Never     the library has no globals, reads no environment, prints nothing, never exits, and touches no network.
+ *   Never     the library has no globals, reads no environment, prints nothing, never exits, and touches no network but for a remote
+ *             FFN that its caller names (lath_inspect.h).
  *   Numbers   at a given ISA and precision the vector of a text is bit-identical alone or in any batch, at any number of threads.
  */
 #ifndef LATH_H

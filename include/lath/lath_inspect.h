@@ -7,6 +7,7 @@
  *     lath_ffn       what stands in for the model's FFNs: sparse, walked over an index, cached, skipped, another in each layer, your own function
  *     lath_trace     what a run had at these points, kept: residual stream, what each block added, heads, weights of attention, features; the logit lens, an answer's
  *                    way through the layers, and what each head gave to its logit
+ *     lath_store     such vectors in files
  *
  * Hooks and FFNs are for sessions (lath_session_set_hooks, lath_session_set_ffn: predict, generate) and for traces (lath_trace_options). There is one forward; it passes
  * the points below, which cost nothing while nobody looks.
@@ -199,6 +200,8 @@ typedef struct lath_trace_options {
     }
 
 /* Runs n >= 1 tokens through the model, any architecture, as one text, and keeps what the options say. The trace does not need hooks, FFN or ids afterwards.
+ * Numbers are those of a session with LATH_KV_F32 that reads the text in one call (integer products where it has them); a model of few bits may make more of the rounding
+ * of LATH_KV_F16 than one expects.
  * LATH_ERR_USAGE: an option is out of range, hooks of a position that the text has not, or that have found no point to act at. LATH_ERR_INPUT: err->item is a token
  * whose id the model has no embedding for, or start has a number that is not finite. LATH_ERR_WINDOW: more tokens than the model's window. LATH_ERR_LIMIT.
  * LATH_ERR_FORMAT: what comes out is not finite. LATH_ERR_INTERRUPTED. */
@@ -289,6 +292,63 @@ LATH_API lath_status lath_trace_attribution(const lath_trace *trace, int32_t pos
 /* gains [n_layers]: by which factor the stream's length grows in each layer at the last token, for `gain:G`. Errors as lath_trace_run. */
 LATH_API lath_status lath_calibrate_gains(const lath_model *model, const int32_t *ids, size_t n, float *gains,
                                           lath_error *err);
+
+/* ------------------------------------------------------------------------------------------------------------------ files */
+
+/* Vectors kept in files that grow at their end and are read where the map has them (docs/formats/trace.md). */
+typedef enum lath_store_kind {
+    LATH_STORE_TRACE = 0,    /* TRAC: of each token the stream behind each layer and what was added to it */
+    LATH_STORE_BOUNDARY = 1, /* BNDX: of each window of a long text the stream at its end */
+    LATH_STORE_CONTEXT = 2   /* CTXT: the same, with what some layers added there */
+} lath_store_kind;
+
+/* What a file holds. Fields that the kind has not are 0. */
+typedef struct lath_store_info {
+    size_t struct_size; /* set it before the call */
+    lath_store_kind kind;
+    int64_t d_model;
+    int32_t n_layers;  /* TRACE, CONTEXT */
+    int32_t post_norm; /* TRACE: 1: five vectors of a layer, else three (below) */
+    int32_t window;    /* BOUNDARY, CONTEXT: tokens of a window at most */
+    int32_t
+        tier; /* CONTEXT: 1: the stream; 2: what the FFN of each critical layer added, too; 3: what its attention added, too */
+    int32_t n_critical; /* at most 8 */
+    uint8_t critical[8];
+    uint32_t most;               /* BOUNDARY, CONTEXT: records that it has room for; of a new file 0: 10000 */
+    size_t n_records, n_vectors; /* how many there are; of each */
+    uint32_t n_tokens;           /* TRACE: as n_records; else where the last window ends */
+} lath_store_info;
+
+/* A trace of all positions and layers into a new TRACE file, whole or not at all. A layer that a gain stands in for has what it changed as its FFN's part; what
+ * hooks have done to a sum is in no part. LATH_ERR_USAGE: positions or layers are not there; LATH_ERR_INPUT: a number is not finite; LATH_ERR_IO, _NOMEM. */
+LATH_API lath_status lath_trace_save(const lath_trace *trace, const char *path, lath_error *err);
+
+typedef struct lath_store lath_store;
+/* LATH_ERR_NOT_FOUND; LATH_ERR_FORMAT: foreign, cut, damaged, of another version, or a writer was stopped in the middle of a record. Any number of threads read one. */
+LATH_API lath_status lath_store_open(lath_runtime *rt, const char *path, lath_store_kind kind, lath_store **out,
+                                     lath_error *err);
+LATH_API void lath_store_close(lath_store *store); /* NULL is allowed */
+LATH_API lath_status lath_store_get_info(const lath_store *store, lath_store_info *info, lath_error *err);
+/* Vector v of record i, [d_model], in the map; NULL: there is none.
+ *   TRACE      of layer l, -1 the embeddings: v = (l + 1) * parts + part, parts 3: stream, attention, FFN; 5: stream, attention, its norm, FFN, its norm
+ *   CONTEXT    0: stream; 1 + c: FFN of critical layer c; 1 + n_critical + c: its attention */
+LATH_API const float *lath_store_get(const lath_store *store, size_t i, size_t v);
+/* BOUNDARY, CONTEXT: the tokens [*begin, *end) of window i. LATH_ERR_USAGE: there is none. */
+LATH_API lath_status lath_store_window(const lath_store *store, size_t i, uint32_t *begin, uint32_t *end,
+                                       lath_error *err);
+/* The window that has the token, or -1. */
+LATH_API int64_t lath_store_find(const lath_store *store, uint32_t token);
+
+typedef struct lath_store_writer lath_store_writer;
+/* Goes on with the file, or makes it where there is none, for records as `what` says. One writer at a time. LATH_ERR_USAGE: the file holds something else, or there is no
+ * such shape; LATH_ERR_IO: another process writes to it; errors else as lath_store_open. */
+LATH_API lath_status lath_store_writer_open(lath_runtime *rt, const char *path, const lath_store_info *what,
+                                            lath_store_writer **out, lath_error *err);
+/* One more record, [n_vectors, d_model], for n tokens from `begin` on (of a TRACE file both are 0). It is on the disk when this returns; on failure the file is as it
+ * was. LATH_ERR_USAGE: the window is too long, empty, or not behind those before; LATH_ERR_INPUT: a number is not finite; LATH_ERR_LIMIT: the file is full; LATH_ERR_IO. */
+LATH_API lath_status lath_store_add(lath_store_writer *writer, uint32_t begin, uint32_t n, const float *record,
+                                    lath_error *err);
+LATH_API void lath_store_writer_close(lath_store_writer *writer); /* NULL is allowed */
 
 #ifdef __cplusplus
 }

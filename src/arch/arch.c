@@ -298,6 +298,12 @@ static lath_status bind_experts(const arch_model *m, const arch_source *src, con
     return LATH_OK;
 }
 
+/* Biases of an FFN are no part of it that can be left out: they are few, and whoever stands in wants them. */
+static bool is_ffn_matrix(const arch_weight_row *r)
+{
+    return r->kind == ARCH_MATRIX && !r->experts && (r->rows == ARCH_D_FF || r->cols == ARCH_D_FF);
+}
+
 /* The prefix under which the file has the first weight of the table. */
 static lath_status find_prefix(const arch_desc *d, const arch_source *src, const char **out, lath_error *err)
 {
@@ -354,12 +360,13 @@ lath_status arch_open(const arch_desc *d, const json_value *config, const char *
         if (r->head) continue;
         for (int32_t l = 0; l < (per_layer(r) ? m->dims.n_layers : 1); l++) {
             const uint32_t has = d->layer_has && per_layer(r) ? d->layer_has(m, l) : m->has;
-            if ((r->when & has) == r->when)
+            if ((r->when & has) == r->when && !(src->no_ffn && is_ffn_matrix(r)))
                 TRY((r->experts ? bind_experts : bind_row)(m, src, prefix, r, l, &bad, err));
         }
     }
     TRY(report(&bad, err));
-    return d->finish(m, err);
+    const lath_status st = d->finish(m, err);
+    return st == LATH_ERR_FORMAT ? err_wrap(err, st, "%s", weights_name(src->w)) : st;
 }
 
 /* The prefix of what stands beside the body, which is called "model" or is a part of what is called so. */

@@ -192,6 +192,8 @@ typedef struct arch_source {
     const log_sink *log;
     arena *mem;
     uint32_t stored; /* bits of arch_stored */
+    bool
+        no_ffn; /* matrices of FFNs that have features of their own are not looked up: something else stands in for them */
 } arch_source;
 
 /* Parses the configuration, binds every row of the table. Missing, mis-shaped and integer-typed tensors are counted, all named in the log and the

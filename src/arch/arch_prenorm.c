@@ -69,7 +69,18 @@ static lath_status finish_norm(const arch_model *m, op_norm *n, lath_error *err)
     return LATH_OK;
 }
 
-static lath_status finish_delta(const arch_model *m, nn_delta_w *d, lath_error *err)
+/* A decay that is stored as such is -exp(A_log): one above 0 is A_log itself, or of a state that grows. */
+static lath_status check_decay(const vec *decay, int32_t layer, lath_error *err)
+{
+    for (int64_t h = 0; h < decay->n; h++) {
+        if (decay->data[h] > 0)
+            return err_set(err, LATH_ERR_FORMAT, "tensor \"blk.%d.ssm_a\": element %lld is %g, want -exp(A_log)", layer,
+                           (long long)h, (double)decay->data[h]);
+    }
+    return LATH_OK;
+}
+
+static lath_status finish_delta(const arch_model *m, nn_delta_w *d, int32_t layer, lath_error *err)
 {
     const prenorm_model *w = m->weights;
     d->n_k_heads = m->dims.n_k_heads;
@@ -81,13 +92,16 @@ static lath_status finish_delta(const arch_model *m, nn_delta_w *d, lath_error *
     d->norm.eps = (float)w->eps;
     d->tiled = m->stored & ARCH_STORED_TILED_HEADS;
     d->decay = m->stored & ARCH_STORED_DECAY;
+    if (d->decay) TRY(check_decay(&d->a_log, layer, err));
     return nn_delta_init(d, m->mem, err);
 }
 
-static lath_status finish_layer(const arch_model *m, prenorm_layer *l, bool recurs, lath_error *err)
+static lath_status finish_layer(const arch_model *m, int32_t layer, lath_error *err)
 {
     const prenorm_model *w = m->weights;
-    if (recurs) TRY(finish_delta(m, &l->delta, err));
+    prenorm_layer *l = (prenorm_layer *)m->layers + layer;
+    const bool recurs = w->kinds[layer] == PRENORM_RECURS;
+    if (recurs) TRY(finish_delta(m, &l->delta, layer, err));
     op_norm *const norms[] = {&l->attn_norm,     &l->attn_post_norm, &l->ffn_norm,
                               &l->ffn_post_norm, &l->attn.q_norm,    &l->attn.k_norm};
     for (size_t i = 0; i < sizeof(norms) / sizeof(norms[0]); i++) TRY(finish_norm(m, norms[i], err));
@@ -131,10 +145,11 @@ lath_status prenorm_finish(arch_model *m, lath_error *err)
     if (m->stored & ARCH_STORED_WHOLE_NORMS) w->norm_offset = 0;
     if (m->stored & ARCH_STORED_ROPE_PAIRS)
         for (int k = 0; k < PRENORM_N_KINDS; k++) w->ropes[k].interleaved = true;
-    for (int32_t i = 0; i < m->dims.n_layers; i++) TRY(finish_layer(m, &layers[i], w->kinds[i] == PRENORM_RECURS, err));
+    for (int32_t i = 0; i < m->dims.n_layers; i++) TRY(finish_layer(m, i, err));
     TRY(finish_norm(m, &w->embed_norm, err));
     TRY(finish_norm(m, &w->final_norm, err));
-    const bool gated = w->sparse || layers[0].ffn.gate.w.t; /* a family that has experts has gates */
+    /* A family that has experts has gates, and so has a model whose matrices are left out (arch_source.no_ffn): no other is extracted. */
+    const bool gated = w->sparse || layers[0].ffn.gate.w.t || !layers[0].ffn.up.w.t;
     ffn_dense_init(&w->dense, w->fn, m->dims.d_ff, gated, &layers[0].ffn, sizeof(prenorm_layer));
     m->ffn = &w->dense.base;
     if (w->sparse) finish_moe(m, layers);

@@ -156,7 +156,7 @@ static lath_status parse_hybrid(arch_model *m, const json_value *c, const char *
 /* Experts in all layers that are not said to be dense, and one for all tokens. */
 static lath_status parse_experts(arch_model *m, const json_value *c, const char *name, lath_error *err)
 {
-    int64_t shared = 0;
+    int64_t shared = 512; /* as the reference's default; 0: there is none */
     ((prenorm_model *)m->weights)->moe.normalize = true;
     TRY(decoder_parse_experts(m, c, name, err));
     TRY(json_get_int(c, "shared_expert_intermediate_size", name, 0, 1 << 18, &shared, err));

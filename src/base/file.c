@@ -164,6 +164,12 @@ void file_forget(const void *p, size_t n)
     if (from < to) (void)madvise((void *)from, to - from, MADV_DONTNEED);
 }
 
+void file_ahead(const void *p, size_t n)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)p / page * page;
+    if (n > 0) (void)madvise((void *)from, (uintptr_t)p + n - from, MADV_WILLNEED);
+}
+
 lath_status file_read(buf *b, const char *path, size_t max, lath_error *err)
 {
     uint64_t size = 0;

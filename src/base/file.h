@@ -24,6 +24,8 @@ void file_map_close(file_map *m); /* a zeroed map is allowed */
 
 /* The n bytes at p, which lie in a mapped file, are not needed soon: they count for this process no longer. */
 void file_forget(const void *p, size_t n);
+/* They are needed soon: the system may read them ahead. */
+void file_ahead(const void *p, size_t n);
 /* Whole file into b (cleared first). LATH_ERR_LIMIT when larger than `max`. */
 lath_status file_read(buf *b, const char *path, size_t max, lath_error *err);
 /* Something of this name is there, of whatever kind: false only when the system says that there is nothing. */

@@ -82,5 +82,7 @@ void json_put_string(buf *b, const char *s, size_t n);
 /* The shortest of %.6g to %.9g that reads back as the same f32, with a point in every locale; null for NaN and infinities. */
 void json_put_f32(buf *b, float v);
 void json_put_f64(buf *b, double v);
+/* A tree as it would be read again. NaN and infinities, which no text has, become null. */
+void json_put_value(buf *b, const json_value *v);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * json_put.c: strings and numbers as JSON text. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,4 +79,36 @@ void json_put_f64(buf *b, double v)
         if (digits == 17 || strtod(text, NULL) == v) break;
     }
     put_number(b, text);
+}
+
+void json_put_value(buf *b, const json_value *v)
+{
+    switch (v->kind) {
+    case JSON_NULL: buf_str(b, "null"); return;
+    case JSON_BOOL: buf_str(b, v->u.boolean ? "true" : "false"); return;
+    case JSON_INT: buf_printf(b, "%" PRId64, v->u.integer); return;
+    case JSON_REAL: {
+        const size_t from = b->len;
+        json_put_f64(b, v->u.real);
+        /* what is a real in one text is one in the other */
+        if (!b->failed && !memchr(b->data + from, '.', b->len - from) && !memchr(b->data + from, 'e', b->len - from) &&
+            isfinite(v->u.real))
+            buf_str(b, ".0");
+        return;
+    }
+    case JSON_STRING: json_put_string(b, v->u.string.data, v->u.string.len); return;
+    case JSON_ARRAY:
+    case JSON_OBJECT: break;
+    }
+    const bool object = v->kind == JSON_OBJECT;
+    buf_char(b, object ? '{' : '[');
+    for (const json_value *e = v->u.items.first; e; e = e->next) {
+        if (e != v->u.items.first) buf_char(b, ',');
+        if (object) {
+            json_put_string(b, e->key, e->key_len);
+            buf_char(b, ':');
+        }
+        json_put_value(b, e);
+    }
+    buf_char(b, object ? '}' : ']');
 }

@@ -94,6 +94,8 @@ struct lath_model {
     uint64_t identity[2];
     bool identified;
     arch_model arch;
+    ffn *walk,
+        *bare; /* of a vindex: arch.ffn, which the model owns; what arch.ffn would be, without its matrices. Else NULL */
     model_kind kind;
     const char *class_name; /* of "architectures", or NULL */
     arch_labels labels;     /* of a cross-encoder */

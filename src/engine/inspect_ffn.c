@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "engine/inspect.h"
 #include "engine/session.h"
+#include "engine/walk.h"
 #include "ffn/ffn_backends.h"
 
 enum { ALIGN = 64, RUN_ROWS = 512 /* of a batch of lath_ffn_run */ };
@@ -31,7 +32,12 @@ static lath_status begin(const lath_model *m, lath_ffn **out, lath_error *err)
     lath_ffn *f = alloc_zero(alloc, sizeof(*f));
     if (!f) return err_nomem(err, sizeof(*f));
     f->model = m;
-    f->env = (ffn_env){.model = m->arch.ffn, .n_layers = (int32_t)n, .d_model = m->arch.dims.d_model, .alloc = alloc};
+    f->env = (ffn_env){.model = m->arch.ffn,
+                       .n_layers = (int32_t)n,
+                       .d_model = m->arch.dims.d_model,
+                       .alloc = alloc,
+                       .open_index = walk_source_open,
+                       .index_ctx = (void *)(uintptr_t)m};
     buf_init(&f->text, alloc, SIZE_MAX / 2);
     f->took = alloc_array(alloc, n, sizeof(*f->took));
     f->at = alloc_array(alloc, n, sizeof(*f->at));

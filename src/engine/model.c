@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "engine/engine.h"
 #include "engine/grammar.h"
+#include "engine/walk.h"
 
 static lath_status open_weights(lath_model *m, const char *dir, const lath_model_options *opts, arch_source *src,
                                 lath_error *err)
@@ -87,6 +88,31 @@ static lath_status open_gguf(lath_model *m, const lath_model_options *opts, mode
     return st;
 }
 
+/* A vindex has the configuration in itself; its FFNs are walked. */
+static lath_status open_vindex(lath_model *m, const lath_model_options *opts, model_config *c, lath_error *err)
+{
+    ffn_walk_source source;
+    TRY(st_config_load(&m->mem, m->path, &m->st, err));
+    TRY(open_weights(m, m->path, opts, &c->src, err));
+    const vindex *x = weights_vindex(c->src.w);
+    const vindex_facts *f = vindex_get_facts(x);
+    TRY(vindex_need(x, VINDEX_INFERENCE, "runs no model", err));
+    c->json = f->config;
+    c->path = vindex_name(x);
+    c->type = f->model_type;
+    c->src.stored = f->stored;
+    c->src.no_ffn = true;
+    const arch_desc *d = arch_find(f->model_type);
+    if (!d)
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: model_type \"%.60s\" is not supported", c->path, f->model_type);
+    TRY(arch_open(d, c->json, c->path, &c->src, &m->arch, err));
+    m->bare = m->arch.ffn;
+    TRY(walk_source_make(x, &m->arch, m->bare, &m->mem, &source, err));
+    TRY(ffn_walk_open(&source, 0, 0, f->n_layers - 1, NULL, &m->rt->alloc, &m->walk, err));
+    m->arch.ffn = m->walk;
+    return LATH_OK;
+}
+
 /* Binds the dense modules and follows the vector's length through all steps. */
 static lath_status open_steps(lath_model *m, const lath_model_options *opts, lath_error *err)
 {
@@ -147,14 +173,16 @@ static lath_status open_tokenizer(lath_model *m, lath_error *err)
 
 static lath_status open_all(lath_model *m, const char *path, const lath_model_options *opts, lath_error *err)
 {
-    model_config config;
+    model_config config = {0};
     m->path = arena_strdup(&m->mem, path, strlen(path));
     if (!m->path) return err_nomem(err, strlen(path));
     if (!file_exists(path)) return err_set(err, LATH_ERR_NOT_FOUND, "%s: no such file or directory", path);
     const bool is_dir = file_is_dir(path);
     if (!is_dir && !gguf_is_name(path))
         return err_set(err, LATH_ERR_NOT_FOUND, "%s: no model directory and no .gguf file", path);
-    if (is_dir) {
+    if (is_dir && vindex_is_dir(path)) {
+        TRY(open_vindex(m, opts, &config, err));
+    } else if (is_dir) {
         TRY(st_config_load(&m->mem, m->path, &m->st, err));
         TRY(open_arch(m, opts, &config, err));
     } else {
@@ -202,6 +230,7 @@ void lath_model_close(lath_model *model)
     if (!model) return;
     token_trie_destroy(atomic_load(&model->tokenizer.trie));
     tok_close(model->tokenizer.tok);
+    ffn_close(model->walk);
     for (int32_t i = 0; i < model->n_sources; i++) weights_close(model->sources[i]);
     pthread_mutex_destroy(&model->listing);
     arena_deinit(&model->mem);

@@ -265,6 +265,13 @@ lath_status model_fingerprint(const lath_model *m, uint64_t out[2], lath_error *
                                              "config_sentence_transformers.json", "1_Pooling/config.json"};
     hash128 h = {1, 2};
     buf path, text;
+    const vindex *x = weights_vindex(m->sources[0]);
+    if (x) { /* its index.json has the checksums of all other files */
+        const hash128 all = vindex_hash(x);
+        out[0] = all.lo;
+        out[1] = all.hi;
+        return LATH_OK;
+    }
     const gguf *g = weights_gguf(m->sources[0]);
     if (g) { /* configuration and tokenizer are what stands before the tensors of the first part */
         mix(&h, gguf_file(g)->data, gguf_header_bytes(g));
@@ -315,6 +322,7 @@ static lath_status mix_more(hash128 *h, const lath_model *m, lath_error *err)
 static lath_status identify(const lath_model *m, uint64_t out[2], lath_error *err)
 {
     TRY(model_fingerprint(m, out, err));
+    if (weights_vindex(m->sources[0])) return LATH_OK;
     hash128 h = {out[0], out[1]};
     TRY(mix_more(&h, m, err));
     for (int32_t s = 0; s < m->n_sources; s++) {

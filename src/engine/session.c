@@ -84,6 +84,7 @@ static lath_status plan_kv(lath_session *s, lath_error *err)
 static lath_status make_kv(lath_session *s, lath_error *err)
 {
     TRY(plan_kv(s, err));
+    if (s->kv_bytes == 0) return LATH_OK; /* all layers recur */
     /* What nobody has written is read by nobody, and takes no memory until then: no large pages. */
     char *at = alloc_bytes(&s->model->rt->alloc, s->kv_bytes, KV_ALIGN);
     if (!at) return err_nomem(err, s->kv_bytes);
@@ -426,7 +427,8 @@ static lath_status run_to(lath_session *s, stream *on, int32_t first, int32_t en
     if (s->model->rt->kern.first_nonfinite(DTYPE_F32, session_logits(s), s->model->arch.dims.vocab_size) < 0)
         return LATH_OK;
     return err_set(err, LATH_ERR_FORMAT,
-                   "the logits behind token %d are not finite: the model's weights are out of range", s->n - 1);
+                   "%s: the logits behind token %d are not finite: the model's weights are out of range",
+                   s->model->path, s->n - 1);
 }
 
 /* A long prompt may take minutes: whoever wants to know is asked while it goes on, so that it can be stopped. */

@@ -3,6 +3,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include <stdio.h>
+
+#include "base/file.h"
 #include "engine/engine.h"
 #include "engine/grammar.h"
 #include "store/gguf_split.h"
@@ -16,6 +19,16 @@ static lath_status open_gguf(const lath_allocator *alloc, const char *path, tok 
     return st;
 }
 
+/* A folder of a model, or a vindex, which has the keys of the GGUF file that it was made of. */
+static lath_status open_dir(const lath_allocator *alloc, const char *path, tok **out, lath_error *err)
+{
+    char keys[4096];
+    const int n = snprintf(keys, sizeof(keys), "%s/gguf.keys", path);
+    if (n > 0 && (size_t)n < sizeof(keys) && vindex_is_dir(path) && file_exists(keys))
+        return open_gguf(alloc, keys, out, err);
+    return tok_open_dir(alloc, path, out, err);
+}
+
 lath_status lath_tokenizer_open(lath_runtime *rt, const char *path, lath_tokenizer **out, lath_error *err)
 {
     err_clear(err);
@@ -24,7 +37,7 @@ lath_status lath_tokenizer_open(lath_runtime *rt, const char *path, lath_tokeniz
     if (!t) return err_nomem(err, sizeof(*t));
     t->rt = rt;
     lath_status st =
-        gguf_is_name(path) ? open_gguf(&rt->alloc, path, &t->tok, err) : tok_open_dir(&rt->alloc, path, &t->tok, err);
+        gguf_is_name(path) ? open_gguf(&rt->alloc, path, &t->tok, err) : open_dir(&rt->alloc, path, &t->tok, err);
     if (st != LATH_OK)
         alloc_release(&rt->alloc, t, sizeof(*t));
     else

@@ -144,5 +144,7 @@ typedef struct ffn_moe {
 } ffn_moe;
 /* Sets `base`; the caller sets the rest. */
 void ffn_moe_init(ffn_moe *m);
+/* The experts of a layer, borrowed; NULL: self is no mixture, or the layer is not sparse. */
+const ffn_moe_layer *ffn_moe_get_layer(const ffn *self, int32_t layer, int32_t *n_experts);
 
 #endif

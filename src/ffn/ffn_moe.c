@@ -79,12 +79,12 @@ static void choose(const ffn_moe *m, float *p, choice *out)
     }
     for (int32_t e = 0; e < m->n_experts; e++) p[e] /= sum;
     for (int32_t i = 0; i < m->top; i++) {
-        int32_t best = 0;
+        int32_t best = 0; /* once only, even where all are NaN: an expert has room for each token once */
         for (int32_t e = 1; e < m->n_experts; e++)
-            if (p[e] > p[best]) best = e;
+            if (p[best] < 0 || p[e] > p[best]) best = e;
         out[i] = (choice){best, p[best]};
         kept += p[best];
-        p[best] = -1; /* taken: all others are at least 0 */
+        p[best] = -1; /* taken: all others are at least 0, or NaN */
     }
     for (int32_t i = 0; m->normalize && i < m->top; i++) out[i].weight /= kept;
 }
@@ -191,9 +191,15 @@ static lath_status moe_forward(ffn *self, const fwd *f, int32_t layer, view x, f
     return m->d_shared ? run_shared(m, l, f, x, &w, out) : LATH_OK;
 }
 
-void ffn_moe_init(ffn_moe *m)
+static const ffn_ops moe_ops = {
+    .name = "moe", .memory_floats = moe_memory_floats, .forward = moe_forward, .parts = moe_parts};
+
+void ffn_moe_init(ffn_moe *m) { m->base.ops = &moe_ops; }
+
+const ffn_moe_layer *ffn_moe_get_layer(const ffn *self, int32_t layer, int32_t *n_experts)
 {
-    static const ffn_ops ops = {
-        .name = "moe", .memory_floats = moe_memory_floats, .forward = moe_forward, .parts = moe_parts};
-    m->base.ops = &ops;
+    const ffn_moe *m = (const ffn_moe *)self;
+    if (self->ops != &moe_ops || !m->sparse[layer]) return NULL;
+    *n_experts = m->n_experts;
+    return (const ffn_moe_layer *)(const void *)(m->first + (size_t)layer * m->stride);
 }

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "ffn/ffn_backends.h"
+#include "ffn/ffn_remote.h"
 
 static const size_t CACHE_BYTES = (size_t)64 << 20;
 
@@ -156,10 +157,13 @@ static lath_status open_sparse(const spec *sp, const route *r, const char *text,
 static lath_status open_remote(const spec *sp, const route *r, const char *url, ffn **out, lath_error *err)
 {
     const ffn_env *env = sp->env;
-    if (!*url) return err_set(err, LATH_ERR_USAGE, "ffn: \"%s\": want an URL", r->item);
-    if (!env->open_remote)
-        return err_set(err, LATH_ERR_UNSUPPORTED, "ffn: \"%s\": no remote FFN can be opened here", r->item);
-    return env->open_remote(env->remote_ctx, url, r->first, r->last, out, err);
+    const ffn_remote_of of = {env->n_layers, r->first, r->last, env->d_model};
+    ffn_wire wire = FFN_WIRE_F32;
+    if (r->option && (strncmp(r->option, "wire=", 5) != 0 || !ffn_wire_named(r->option + 5, &wire)))
+        return err_set(err, LATH_ERR_USAGE, "ffn: \"%s\": option \"%s\" is not known, only wire=f32, f16 or json",
+                       r->item, r->option);
+    if (!env->open_remote) return ffn_remote_open(url, wire, &of, NULL, env->alloc, out, err);
+    return env->open_remote(env->remote_ctx, url, wire, &of, out, err);
 }
 
 static lath_status open_item(const spec *sp, const route *r, ffn **out, lath_error *err);
@@ -180,8 +184,8 @@ static lath_status open_item(const spec *sp, const route *r, ffn **out, lath_err
 {
     const ffn_env *env = sp->env;
     const char *arg;
-    const bool walks = argument(r->item, "walk") || argument(r->item, "cached:walk");
-    if (r->option && !walks)
+    const char *of = argument(r->item, "cached") ? argument(r->item, "cached") : r->item;
+    if (r->option && !argument(of, "walk") && !argument(of, "remote"))
         return err_set(err, LATH_ERR_USAGE, "ffn: \"%s\" has no option \"%s\"", r->item, r->option);
     if (strcmp(r->item, "dense") == 0) {
         *out = env->model;

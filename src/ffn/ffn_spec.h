@@ -11,7 +11,7 @@
  *             | "highway"                   adds nothing
  *             | "attention-only"            the layer ends behind attention
  *             | "gain:"G                    the layer multiplies the stream by G and does nothing else
- *             | "remote:"URL                asks another process
+ *             | "remote:"URL [",wire="WIRE] asks another process; WIRE: f32, f16 or json
  *
  * A comma that belongs to a path is written "\,", a backslash before anything else is itself; what is behind another comma is a new route where it begins with a digit, else an option of
  * the ITEM before.
@@ -19,6 +19,7 @@
 #ifndef LATH_FFN_SPEC_H
 #define LATH_FFN_SPEC_H
 
+#include "ffn/ffn_remote.h"
 #include "ffn/ffn_walk.h"
 
 /* What a text is about. */
@@ -31,8 +32,9 @@ typedef struct ffn_env {
     /* Opens the directory of a walk and sees to it that it is of this model. NULL: walks are refused. */
     lath_status (*open_index)(void *ctx, const char *dir, ffn_walk_source *out, lath_error *err);
     void *index_ctx;
-    /* Opens what answers at an URL, in layers first .. last. NULL: remote FFNs are refused. */
-    lath_status (*open_remote)(void *ctx, const char *url, int32_t first, int32_t last, ffn **out, lath_error *err);
+    /* Opens what answers at an URL; NULL: ffn_remote_open. */
+    lath_status (*open_remote)(void *ctx, const char *url, ffn_wire wire, const ffn_remote_of *of, ffn **out,
+                               lath_error *err);
     void *remote_ctx;
 } ffn_env;
 

@@ -21,7 +21,7 @@ struct gguf {
     arena memory;
     file_map file;
     uint32_t version;
-    size_t alignment, header;
+    size_t alignment, header, keys_end;
     gguf_value *keys;
     gguf_tensor *tensors;
     size_t n_keys, n_tensors;
@@ -333,6 +333,7 @@ static lath_status read_all(gguf *g, const char *path, lath_error *err)
     lath_status st;
     TRY_DONE(read_counts(&r));
     TRY_DONE(read_keys(&r));
+    g->keys_end = (size_t)(r.at - g->file.data);
     TRY_DONE(find_alignment(&r));
     place *places = arena_array(&scratch, g->n_tensors, sizeof(*places));
     if (!places) {
@@ -421,6 +422,7 @@ const gguf_tensor *gguf_find(const gguf *g, const char *name)
     return map_find(&g->by_name, name, strlen(name), &i) ? &g->tensors[i] : NULL;
 }
 
+size_t gguf_keys_bytes(const gguf *g) { return g->keys_end; }
 size_t gguf_header_bytes(const gguf *g) { return g->header; }
 
 size_t gguf_private_bytes(const gguf *g)

@@ -94,6 +94,8 @@ size_t gguf_n_tensors(const gguf *g);
 const gguf_tensor *gguf_tensor_at(const gguf *g, size_t i);
 const gguf_tensor *gguf_find(const gguf *g, const char *name);
 
+/* Bytes of the file before the first tensor's name: counts, then the keys. */
+size_t gguf_keys_bytes(const gguf *g);
 /* Bytes of the file before the data of its tensors. */
 size_t gguf_header_bytes(const gguf *g);
 /* Bytes held beside the file. */

@@ -238,6 +238,8 @@ static lath_status open_any(weights *w, const char *path, bool is_file, lath_err
 {
     if (is_file)
         TRY(weights_open_gguf(w, path, err));
+    else if (vindex_is_dir(path))
+        TRY(weights_open_vindex(w, path, err));
     else
         TRY(open_dir(w, path, err));
     w->used = arena_array(&w->memory, (size_t)w->count, sizeof(bool));
@@ -275,10 +277,11 @@ lath_status weights_open_file(const lath_allocator *alloc, const char *path, fil
 void weights_close(weights *w)
 {
     if (!w) return;
-    for (int32_t i = 0; w->shards && i < w->n_shards; i++) {
+    for (int32_t i = 0; w->shards && i < w->n_shards && !w->vindex; i++) {
         safetensors_close(w->shards[i].st);
         gguf_close(w->shards[i].gguf);
     }
+    vindex_close(w->vindex);
     map_deinit(&w->by_name);
     arena_deinit(&w->memory);
     alloc_release(w->alloc, w, sizeof(*w));
@@ -307,7 +310,7 @@ lath_status weights_find(weights *w, const char *name, const tensor **out, lath_
 {
     uint64_t at = 0;
     *out = NULL;
-    if (w->shards[0].gguf) {
+    if (w->shards[0].gguf || w->vindex) {
         if (map_find(&w->by_name, name, strlen(name), &at)) *out = w->shards[0].tensors + at;
         return LATH_OK;
     }
@@ -320,6 +323,8 @@ lath_status weights_find(weights *w, const char *name, const tensor **out, lath_
 }
 
 const gguf *weights_gguf(const weights *w) { return w->shards[0].gguf; }
+
+vindex *weights_vindex(const weights *w) { return w->vindex; }
 
 const char *weights_file_of(const weights *w, const tensor *t) { return shard_of(w, t)->path; }
 
@@ -363,8 +368,9 @@ size_t weights_private_bytes(const weights *w)
     size_t n = sizeof(*w) + w->memory.total + w->by_name.n_slots * sizeof(*w->by_name.slots);
     for (int32_t i = 0; i < w->n_shards; i++) {
         if (w->shards[i].st) n += safetensors_private_bytes(w->shards[i].st);
-        if (w->shards[i].gguf) n += gguf_private_bytes(w->shards[i].gguf);
+        if (w->shards[i].gguf && !w->vindex) n += gguf_private_bytes(w->shards[i].gguf);
     }
+    if (w->vindex) n += vindex_private_bytes(w->vindex);
     return n;
 }
 

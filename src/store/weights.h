@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * weights.h: the weight source of a model: of a directory model.safetensors, or the shards that model.safetensors.index.json
- * names; or a GGUF file with, where it is one part of several, the others (gguf_split.h). Everything above asks it by tensor name and does not see
+ * names; a vindex, which has all but the matrices of the FFNs; or a GGUF file with, where it is one part of several, the others (gguf_split.h). Everything above asks it by tensor name and does not see
  * which file a tensor is in, nor of which kind.
  *
  * A shard is opened (mapped) when the first tensor of it is asked for, and kept. Refused, naming file and field: an index
@@ -14,6 +14,7 @@
 
 #include "store/gguf.h"
 #include "store/safetensors.h"
+#include "store/vindex.h"
 
 typedef struct weights weights;
 
@@ -33,8 +34,10 @@ int32_t weights_count_named(const weights *w, const char *prefix);
 
 /* *out = the tensor, or NULL when no file has it. Opens its shard if need be: not for two threads at once. */
 lath_status weights_find(weights *w, const char *name, const tensor **out, lath_error *err);
-/* The GGUF file that has the model's metadata; NULL: the source is a directory. */
+/* The GGUF file that has the model's metadata, and whose names tensors have; NULL: those of a directory. */
 const gguf *weights_gguf(const weights *w);
+/* NULL: the source is no vindex. */
+vindex *weights_vindex(const weights *w);
 /* The path of the file that a tensor of this source is in, borrowed. */
 const char *weights_file_of(const weights *w, const tensor *t);
 /* Tensors that have been bound to something; info lists the others. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * weights_shard.h: what a weight source is made of, behind weights.h: files, each with a range of the tensors' numbers. weights.c has the
- * interface and directories of safetensors, weights_gguf.c GGUF files.
+ * interface and directories of safetensors, weights_gguf.c GGUF files,
+ * weights_vindex.c vindexes.
  */
 #ifndef LATH_STORE_WEIGHTS_SHARD_H
 #define LATH_STORE_WEIGHTS_SHARD_H
@@ -27,12 +28,15 @@ struct weights {
     const char *name;
     shard *shards; /* by name; those of GGUF, and a single file, are always open */
     int32_t n_shards, count;
-    map by_name; /* tensor -> shard with an index, tensor -> number of GGUF files */
+    map by_name; /* tensor -> shard with an index, tensor -> number of GGUF files and vindexes */
     bool has_index;
+    vindex *vindex;
     bool *used; /* [count] */
 };
 
 /* The file at `path` and, where it is one part of several, the others. w is empty but for alloc and mode. */
 lath_status weights_open_gguf(weights *w, const char *path, lath_error *err);
+/* The same of a vindex at `dir`: its tensors, and its other files as files without any. */
+lath_status weights_open_vindex(weights *w, const char *dir, lath_error *err);
 
 #endif

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/half.h"
+
 typedef enum dtype {
 #define DTYPE(name, kind, numbers, bytes, gguf_id) DTYPE_##name,
 #include "tensor/dtype.def"
@@ -41,10 +43,7 @@ bool dtype_of_gguf(uint32_t id, dtype *out);
 /* Its id in a GGUF file; -1: such files do not have it. */
 int dtype_gguf_id(dtype t);
 
-/* IEEE binary16 and bfloat16 bits to f32: exact, subnormals, infinities and NaN included. */
-float half_to_f32(uint16_t bits);
-/* f32 to the nearest binary16, ties to even; infinity beyond the largest (from 65520 on); NaN stays a NaN. */
-uint16_t half_from_f32(float v);
+/* bfloat16 bits to f32: exact. */
 static inline float bf16_to_f32(uint16_t bits)
 {
     union {

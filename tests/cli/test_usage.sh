@@ -11,7 +11,7 @@ cp "$T/out" "$T/help"
 run --help; exit_is 0; check "--help is help" cmp -s "$T/out" "$T/help"
 run -h; exit_is 0; check "-h is help" cmp -s "$T/out" "$T/help"
 
-commands=$(sed -n 's/^COMMAND(\([a-z]*\),.*/\1/p' "$CLI/cmds.def")
+commands=$(sed -n -e 's/^COMMAND(\([a-z]*\),.*/\1/p' -e 's/^COMMAND_AS([a-z_]*, "\([a-z-]*\)",.*/\1/p' "$CLI/cmds.def")
 check "cmds.def lists commands" [ -n "$commands" ]
 for c in $commands; do
     run help; out_has "^  $c "
@@ -19,7 +19,7 @@ for c in $commands; do
     cp "$T/out" "$T/help"
     run "$c" --help; exit_is 0; check "$c --help is help $c" cmp -s "$T/out" "$T/help"
     run "$c" -h; exit_is 0; check "$c -h is help $c" cmp -s "$T/out" "$T/help"
-    groups=$(sed -n "s/^COMMAND($c, \([A-Z_| ]*\),.*/\1/p" "$CLI/cmds.def" | tr -d '|')
+    groups=$(sed -n -e "s/^COMMAND($c, \([A-Z_| ]*\),.*/\1/p" -e "s/^COMMAND_AS([a-z_]*, \"$c\", \([A-Z_| ]*\),.*/\1/p" "$CLI/cmds.def" | tr -d '|')
     for g in $groups; do
         for o in $(sed -n "s/^OPTION([A-Z_ |]*$g[A-Z_ |]*, [^,]*, \"\([a-z-]*\)\".*/\1/p" "$CLI/options.def"); do
             check "help of $c has --$o" grep -q -e "--$o " "$T/help"

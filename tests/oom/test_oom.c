@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "lath/lath.h"
+#include "lath/lath_vindex.h"
 #include "support/test.h"
 #include "support/tmpdir.h"
 
@@ -496,12 +496,80 @@ static void test_torture_quantize(void **state)
     torture_quantize("qwen3/embedding_old");
 }
 
+/* An index of a model; with `walk` one of its features is looked for through the index that is there. */
+static lath_status run_features(const lath_allocator *a, const char *source, const char *dir, bool walk,
+                                lath_error *err)
+{
+    static const int32_t ids[] = {5, 9, 17};
+    lath_runtime *rt = NULL;
+    lath_model *m = NULL;
+    lath_vindex *x = NULL;
+    lath_walk *w = NULL;
+    lath_runtime_options ro = LATH_RUNTIME_OPTIONS_INIT;
+    lath_walk_options wo = LATH_WALK_OPTIONS_INIT;
+    ro.allocator = a;
+    ro.n_threads = 2;
+    wo.k = 3;
+    lath_status st = lath_runtime_create(&ro, &rt, err);
+    if (st == LATH_OK && !walk) st = lath_extract(rt, source, dir, NULL, NULL, err);
+    if (st == LATH_OK && walk) st = lath_model_open(rt, dir, NULL, &m, err);
+    if (st == LATH_OK && walk) st = lath_vindex_open(rt, dir, &x, err);
+    if (st == LATH_OK && walk) st = lath_vindex_verify(x, NULL, NULL, err);
+    if (st == LATH_OK && walk) st = lath_walk_run(m, x, ids, 3, &wo, &w, err);
+    lath_walk_close(w);
+    lath_vindex_close(x);
+    lath_model_close(m);
+    lath_runtime_destroy(rt);
+    return st;
+}
+
+/* Of an extract that failed there is no index; one that is there is read as often. */
+static void torture_features(const char *name)
+{
+    meter count = {0};
+    lath_allocator a = {&count, meter_alloc, meter_resize, meter_release};
+    lath_error err;
+    char tmp[TMP_PATH], good[TMP_PATH], dir[TMP_PATH], source[1024];
+    snprintf(source, sizeof(source), "%s/golden/%s", test_data_dir(), name);
+    tmp_make(tmp);
+    tmp_join(good, tmp, "good");
+    tmp_join(dir, tmp, "x");
+    for (int walk = 0; walk < 2; walk++) {
+        atomic_store(&count.calls, 0);
+        atomic_store(&count.fail_at, 0);
+        assert_ok(run_features(&a, source, good, walk, &err), err);
+        const long total = atomic_load(&count.calls);
+        assert_int_equal(atomic_load(&count.out), 0);
+        for (long k = 1; k <= total; k++) {
+            atomic_store(&count.calls, 0);
+            atomic_store(&count.fail_at, k);
+            const lath_status st = run_features(&a, source, walk ? good : dir, walk, &err);
+            if (st != LATH_ERR_NOMEM || atomic_load(&count.out) != 0)
+                fail_msg("%s: allocation %ld of %ld failed, status %d (%s), %ld blocks leaked", name, k, total, (int)st,
+                         err.msg, atomic_load(&count.out));
+            assert_int_not_equal(access(dir, F_OK), 0);
+        }
+        printf("    %-22s %ld allocations, each failed once\n", walk ? "walk" : "extract", total);
+    }
+    tmp_remove(tmp);
+}
+
+static void test_torture_features(void **state)
+{
+    (void)state;
+    torture_features("decoder/qwen3_bias_untied");
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_torture),           cmocka_unit_test(test_torture_cache),
-        cmocka_unit_test(test_torture_scored),    cmocka_unit_test(test_torture_index),
-        cmocka_unit_test(test_torture_quantize),  cmocka_unit_test(test_no_allocation_in_a_step),
-        cmocka_unit_test(test_torture_generated), cmocka_unit_test(test_no_allocation_in_a_session)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_torture),
+                                       cmocka_unit_test(test_torture_cache),
+                                       cmocka_unit_test(test_torture_scored),
+                                       cmocka_unit_test(test_torture_index),
+                                       cmocka_unit_test(test_torture_quantize),
+                                       cmocka_unit_test(test_torture_features),
+                                       cmocka_unit_test(test_no_allocation_in_a_step),
+                                       cmocka_unit_test(test_torture_generated),
+                                       cmocka_unit_test(test_no_allocation_in_a_session)};
     return TEST_RUN(tests);
 }

@@ -40,4 +40,11 @@ const float *inside_row(const lath_trace *t, lath_point point, int32_t layer, in
  * frees it. */
 float *inside_result(const inside_case *c, const lath_trace *t, int64_t *n);
 
+/* The call fails like this and its message has the word. */
+#define assert_refused(expr, err, want, word)                                                       \
+    do {                                                                                            \
+        assert_int_equal(expr, want);                                                               \
+        if (!strstr((err).msg, word)) fail_msg("%s: \"%s\" has no \"%s\"", #expr, (err).msg, word); \
+    } while (0)
+
 #endif

@@ -18,6 +18,8 @@ OWNERS = {
     "pcre2.h": "src/tok/tok_regex.c",
     "sqlite3.h": "src/engine/embcache_disk.c",
     "histedit.h": "cli/repl.c",
+    "curl/": "src/net/http_client.c",
+    "microhttpd.h": "server/http.c",
 }
 # Instruction headers are for src/kern; the one exception scans bytes with SSE2, which every x86-64 has.
 INSTRUCTION_EXCEPTIONS = {"src/tok/tok_patterns.c"}

@@ -14,6 +14,7 @@ export OMP_NUM_THREADS=1
 "$python" make_rerank_goldens.py
 "$python" make_decoder_goldens.py
 "$python" make_inside_goldens.py
+"$python" make_feature_goldens.py
 "$python" make_lm_goldens.py
 "$python" make_gguf_models.py
 "$python" make_tok_goldens.py
@@ -25,4 +26,5 @@ done
 "$python" make_bpe_cases.py ../../tests/unit/tok
 "$python" make_spm_goldens.py ../../tests/unit/tok/spm
 "$python" make_sampler_cases.py ../../tests/unit/engine/sampler.jsonl
+"$python" make_tracefiles.py ../../tests/unit/store/tracefile
 "$python" make_embrecords.py ../../tests/unit/store/records.bin

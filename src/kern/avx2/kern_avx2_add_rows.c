@@ -64,11 +64,12 @@ VEC_INLINE void add_floats(const dtype type, const int64_t size, const int n, co
 {
     const __m256 b0 = _mm256_set1_ps(rows->by[0]), b1 = _mm256_set1_ps(rows->by[1]), b2 = _mm256_set1_ps(rows->by[2]),
                  b3 = _mm256_set1_ps(rows->by[3]);
-    const int64_t turn = k - AHEAD / size; /* from here on the lines are the next rows' */
+    const int64_t ahead = AHEAD < k * size ? AHEAD : k * size,
+                  turn = k - ahead / size; /* then the lines are the next rows' */
     int64_t f = 0;
     for (; f + 16 <= k; f += 16) {
         if (f < turn)
-            ask(rows, f * size + AHEAD);
+            ask(rows, f * size + ahead);
         else
             ask(next, (f - turn) * size);
         ADD_EIGHT(f);
@@ -102,6 +103,25 @@ VEC_INLINE void add_all_floats(const dtype type, const int64_t size, const kern_
     }
 }
 
+static void add_one(const float *w, float by, int64_t n, float *y)
+{
+    const __m256 b = _mm256_set1_ps(by);
+    for (int64_t f = 0; f < n; f += 8)
+        _mm256_store_ps(y + f, _mm256_fmadd_ps(b, _mm256_load_ps(w + f), _mm256_load_ps(y + f)));
+}
+
+static void add_four(float w[ROWS][CHUNK], const float *by, int64_t n, float *y)
+{
+    const __m256 b0 = _mm256_set1_ps(by[0]), b1 = _mm256_set1_ps(by[1]), b2 = _mm256_set1_ps(by[2]),
+                 b3 = _mm256_set1_ps(by[3]);
+    for (int64_t f = 0; f < n; f += 8) {
+        __m256 v = _mm256_fmadd_ps(b0, _mm256_load_ps(w[0] + f), _mm256_load_ps(y + f));
+        v = _mm256_fmadd_ps(b1, _mm256_load_ps(w[1] + f), v);
+        v = _mm256_fmadd_ps(b2, _mm256_load_ps(w[2] + f), v);
+        _mm256_store_ps(y + f, _mm256_fmadd_ps(b3, _mm256_load_ps(w[3] + f), v));
+    }
+}
+
 /* n rows of blocks, which are whole eights. */
 static void add_decoded(const kern_add_rows_args *a, int n, const four *rows, const four *next)
 {
@@ -112,11 +132,10 @@ static void add_decoded(const kern_add_rows_args *a, int n, const four *rows, co
         float *y = a->y + f0;
         for (int64_t line = at; line < end; line += LINE) ask(next, line);
         for (int j = 0; j < n; j++) kern_avx2_to_f32(a->type, rows->row[j] + at, size, w[j]);
-        for (int j = 0; j < n; j++) {
-            const __m256 by = _mm256_set1_ps(rows->by[j]);
-            for (int64_t f = 0; f < size; f += 8)
-                _mm256_store_ps(y + f, _mm256_fmadd_ps(by, _mm256_load_ps(w[j] + f), _mm256_load_ps(y + f)));
-        }
+        if (n == ROWS)
+            add_four(w, rows->by, size, y);
+        else
+            for (int j = 0; j < n; j++) add_one(w[j], rows->by[j], size, y);
     }
 }
 

@@ -338,6 +338,9 @@ static void test_delta_weights(void **state)
             "tensor \"model.layers.2.self_attn.q_proj.weight\": shape [192,40], want [384,40]");
     refused("qwen3_5_with_images", "\"full_attention_interval\": 2", "\"full_attention_interval\": 3", LATH_ERR_FORMAT,
             "no tensor \"model.language_model.layers.2.self_attn.q_proj.weight\"");
+    /* What is not said is as in the reference, where it is 512: never that the expert of all tokens is left out. */
+    refused("qwen3_5_moe_text", "\"shared_expert_intermediate_size\"", "\"some_other_size\"", LATH_ERR_FORMAT,
+            "tensor \"model.layers.0.mlp.shared_expert.gate_proj.weight\": shape [13,28], want [512,28]");
 }
 
 /* A head of its own that an untied model lacks concerns only who generates. */

@@ -503,10 +503,38 @@ static void test_delta_nets(void **state)
     }
 }
 
+/* Decays are stored as -exp(A_log): what is above 0 was meant otherwise, and 0 is a state that forgets nothing. */
+static void test_decays(void **state)
+{
+    (void)state;
+    static const float values[] = {0.5f, 0};
+    char source[TMP_PATH], path[TMP_PATH];
+    snprintf(source, sizeof(source), "%s/golden/gguf/qwen3_5_weak_decay", test_data_dir());
+    tmp_join(path, source, "model.gguf");
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        lath_model *m;
+        gguf *g;
+        size_t n;
+        uint8_t *bytes = (uint8_t *)tmp_read(source, "model.gguf", &n);
+        assert_ok(gguf_open(alloc_default(), path, FILE_MAP, &g, &err), err);
+        const gguf_tensor *decay = gguf_find(g, "blk.1.ssm_a");
+        memcpy(bytes + (decay->data - (const uint8_t *)gguf_file(g)->data) + sizeof(float), &values[i], sizeof(float));
+        gguf_close(g);
+        tmp_write_bytes(dir, "m.gguf", bytes, n);
+        free(bytes);
+        const lath_status st = open_name("m.gguf", &m);
+        assert_int_equal(st, values[i] > 0 ? LATH_ERR_FORMAT : LATH_OK);
+        if (st != LATH_OK)
+            assert_non_null(strstr(err.msg, "m.gguf: tensor \"blk.1.ssm_a\": element 1 is 0.5, want -exp(A_log)"));
+        lath_model_close(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_refused, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(test_decays, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_delta_nets, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_cut, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_opens, make_dir, remove_dir),

@@ -407,6 +407,21 @@ static void test_parts(void **state)
 
 /* ------------------------------------------------------------------------------------------------------------------ lens */
 
+/* A session that reads the same text has the same logits. */
+static void check_session(const inside_case *c, const float *logits)
+{
+    lath_session_options so = LATH_SESSION_OPTIONS_INIT;
+    lath_session *s;
+    const float *want;
+    so.kv = LATH_KV_F32;
+    so.ctx = c->n;
+    assert_ok(lath_session_create(c->model, &so, &s, &err), err);
+    assert_ok(lath_session_append(s, c->ids, (size_t)c->n, &err), err);
+    assert_ok(lath_session_logits(s, &want, &err), err);
+    inside_compare(c, "a session", logits, want, c->vocab, ADDITIVE);
+    lath_session_destroy(s);
+}
+
 static void lens_of(const inside_case *c)
 {
     if (!c->generates) return;
@@ -420,6 +435,7 @@ static void lens_of(const inside_case *c)
     inside_compare(c, "lens", have, want->data, want->count, REL);
     assert_ok(lath_trace_logits(t, last, logits, &err), err);
     inside_compare(c, "the lens behind the last layer", have + want->count - c->vocab, logits, c->vocab, REL);
+    check_session(c, logits);
     test_free(have);
     test_free(logits);
     lath_trace_close(t);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_inspect_api.c [CASE]: the rest of lath_inspect.h: where an answer stands and what its logit is made of, FFNs that stand in for the model's, gains, and what is
- * refused.
+ * test_inspect_api.c [CASE]: FFNs that stand in for the model's, gains, long prompts, and what lath_inspect.h refuses.
  */
 #include <math.h>
 #include <time.h>
@@ -10,16 +9,11 @@
 #include "support/inside_case.h"
 #include "support/test.h"
 #include "support/tmpdir.h"
+#include "support/walk_rows.h"
 
 static const char *only;
 static lath_error err;
 static const double REL = 1e-4;
-
-#define assert_refused(expr, want, word)                                                        \
-    do {                                                                                        \
-        assert_int_equal(expr, want);                                                           \
-        if (!strstr(err.msg, word)) fail_msg("%s: \"%s\" has no \"%s\"", #expr, err.msg, word); \
-    } while (0)
 
 static float *floats(int64_t n) { return test_calloc((size_t)n, sizeof(float)); }
 
@@ -28,193 +22,6 @@ static double length(const float *x, size_t d)
     double sum = 0;
     for (size_t i = 0; i < d; i++) sum += (double)x[i] * (double)x[i];
     return sqrt(sum);
-}
-
-/* ---------------------------------------------------------------------------------------------------------------- answer */
-
-static int32_t best_of(const float *logits, int32_t n)
-{
-    int32_t best = 0;
-    for (int32_t i = 1; i < n; i++)
-        if (logits[i] > logits[best]) best = i;
-    return best;
-}
-
-static void check_step(const inside_case *c, const lath_trace *t, const float *logits, int32_t token,
-                       const lath_answer_step *s)
-{
-    int32_t rank = 1;
-    double sum = 0;
-    size_t d = 0;
-    for (int32_t i = 0; i < c->vocab; i++) {
-        rank += logits[i] > logits[token];
-        sum += exp((double)logits[i] - (double)logits[token]);
-    }
-    assert_int_equal(s->rank, rank);
-    assert_true(fabs((double)s->prob * sum - 1) < 1e-5);
-    assert_memory_equal(&s->logit, &logits[token], sizeof(float));
-    const float *x = inside_row(t, LATH_POINT_RESIDUAL, s->layer, c->n - 1, &d);
-    assert_true(fabs((double)s->residual_norm / length(x, d) - 1) < 1e-5);
-}
-
-static void answer_of(const inside_case *c)
-{
-    lath_trace *t = inside_run(c, NULL);
-    float *lens = floats(c->n_layers * (int64_t)c->vocab), *logits = floats(c->vocab);
-    lath_answer_step *steps = test_calloc((size_t)c->n_layers, sizeof(*steps));
-    const int32_t last = c->n - 1;
-    if (!c->generates) {
-        assert_refused(lath_trace_answer(t, last, 0, steps, &err), LATH_ERR_UNSUPPORTED, "output head");
-        assert_refused(lath_trace_lens(t, last, lens, &err), LATH_ERR_UNSUPPORTED, "output head");
-        assert_refused(lath_trace_logits(t, last, logits, &err), LATH_ERR_UNSUPPORTED, "output head");
-        goto done;
-    }
-    assert_ok(lath_trace_lens(t, last, lens, &err), err);
-    assert_ok(lath_trace_logits(t, last, logits, &err), err);
-    const int32_t token = best_of(logits, c->vocab);
-    assert_ok(lath_trace_answer(t, last, token, steps, &err), err);
-    for (int32_t i = 0; i < c->n_layers; i++) {
-        assert_int_equal(steps[i].layer, i);
-        check_step(c, t, lens + i * (int64_t)c->vocab, token, &steps[i]);
-    }
-    assert_int_equal(steps[c->n_layers - 1].rank, 1);
-    assert_refused(lath_trace_answer(t, last, c->vocab, steps, &err), LATH_ERR_USAGE, "token");
-    assert_refused(lath_trace_answer(t, 0, token, steps, &err), LATH_ERR_USAGE, "position 0 was not kept");
-done:
-    test_free(lens);
-    test_free(logits);
-    test_free(steps);
-    lath_trace_close(t);
-}
-
-static void test_answer(void **state)
-{
-    (void)state;
-    inside_each(only, answer_of);
-}
-
-/* ----------------------------------------------------------------------------------------------------------- attribution */
-
-typedef struct parts {
-    lath_attribution a;
-    float *heads, *rest, *ffn;
-    int32_t n_heads;
-} parts;
-
-static parts attribute(const inside_case *c, const lath_trace *t, int32_t token)
-{
-    lath_trace_info info = {.struct_size = sizeof(info)};
-    assert_ok(lath_trace_get_info(t, &info, &err), err);
-    parts p = {.heads = floats(c->n_layers * info.n_heads),
-               .rest = floats(c->n_layers),
-               .ffn = floats(c->n_layers),
-               .n_heads = info.n_heads};
-    p.a = (lath_attribution){.struct_size = sizeof(p.a), .heads = p.heads, .rest = p.rest, .ffn = p.ffn};
-    assert_ok(lath_trace_attribution(t, c->n - 1, token, &p.a, &err), err);
-    return p;
-}
-
-static void free_parts(parts *p)
-{
-    test_free(p->heads);
-    test_free(p->rest);
-    test_free(p->ffn);
-}
-
-/* The parts add up to the logit that the model gives, and what attention gives is what its heads give, and its bias. */
-static void check_sum(const inside_case *c, const lath_trace *t, const parts *p, int32_t token, const float *logits)
-{
-    lath_answer_step *steps = test_calloc((size_t)c->n_layers, sizeof(*steps));
-    double sum = (double)p->a.embed + (double)p->a.constant, size = fabs(sum);
-    assert_ok(lath_trace_answer(t, c->n - 1, token, steps, &err), err);
-    for (int32_t l = 0; l < c->n_layers; l++) {
-        double heads = 0;
-        for (int32_t h = 0; h < p->n_heads; h++) heads += (double)p->heads[l * p->n_heads + h];
-        arch_heads_out of;
-        c->model->arch.heads_out(&c->model->arch, l, &of);
-        sum += heads + (double)p->rest[l] + (double)p->ffn[l];
-        size += fabs(heads) + fabs((double)p->ffn[l]);
-        if (!(fabs(heads + (double)p->rest[l] - (double)steps[l].attn_logit) < 1e-4 * fmax(size, 1)))
-            fail_msg("%s: layer %d: heads %g, rest %g, attention %g", c->name, l, heads, (double)p->rest[l],
-                     (double)steps[l].attn_logit);
-        if (!of.o->bias.data && !(fabs((double)p->rest[l]) < 1e-5 * fmax(size, 1)))
-            fail_msg("%s: layer %d: rest %g of %g", c->name, l, (double)p->rest[l], size);
-        assert_true(fabs((double)p->ffn[l] - (double)steps[l].ffn_logit) <= 1e-6 * fmax(size, 1));
-    }
-    if (!(fabs(sum - (double)p->a.logit) < 1e-4 * size)) fail_msg("%s: %g, %g", c->name, sum, (double)p->a.logit);
-    double most = 0;
-    for (int32_t i = 0; i < c->vocab; i++) most = fmax(most, fabs((double)logits[i]));
-    if (!(fabs((double)p->a.softcapped_logit - (double)logits[token]) < REL * most))
-        fail_msg("%s: logit %g, the model's %g", c->name, (double)p->a.softcapped_logit, (double)logits[token]);
-    test_free(steps);
-}
-
-/* In the last layer a head goes nowhere else: what its attention gives without it is less by what the head gave, where no norm stands behind it. FFNs are left out. */
-static void check_head(const inside_case *c, int32_t token)
-{
-    const int32_t l = c->n_layers - 1, last = c->n - 1;
-    lath_trace_options o = LATH_TRACE_OPTIONS_INIT;
-    lath_hooks *h;
-    size_t d;
-    float *rows[2];
-    o.what = LATH_TRACE_HEADS;
-    lath_trace *t = inside_run(c, &o);
-    parts p = attribute(c, t, token);
-    assert_ok(lath_hooks_create(c->model, &h, &err), err);
-    assert_ok(lath_hooks_ablate_head(h, l, EDIT_HEAD, &err), err);
-    o.hooks = h;
-    lath_trace *without = inside_run(c, &o);
-    parts q = attribute(c, without, token);
-    assert_true(q.heads[l * q.n_heads + EDIT_HEAD] == 0);
-    arch_heads_out of;
-    c->model->arch.heads_out(&c->model->arch, l, &of);
-    if (!of.post_norm && c->model->arch.final_norm->kind == NORM_RMS) {
-        rows[0] = (float *)inside_row(t, LATH_POINT_RESIDUAL, l, last, &d);
-        rows[1] = (float *)inside_row(without, LATH_POINT_RESIDUAL, l, last, &d);
-        const double by = length(rows[1], d) / length(rows[0], d);
-        double size = 0;
-        for (int32_t i = 0; i < p.n_heads; i++) {
-            const double a = (double)p.heads[l * p.n_heads + i], b = by * (double)q.heads[l * q.n_heads + i];
-            size = fmax(size, fabs(a));
-            if (i != EDIT_HEAD && !(fabs(a - b) < 1e-3 * fmax(size, 0.01)))
-                fail_msg("%s: head %d: %g, with another left out %g", c->name, i, a, b);
-        }
-        assert_true(size > 0);
-    }
-    free_parts(&p);
-    free_parts(&q);
-    lath_trace_close(t);
-    lath_trace_close(without);
-    lath_hooks_destroy(h);
-}
-
-static void attribution_of(const inside_case *c)
-{
-    lath_trace_options o = LATH_TRACE_OPTIONS_INIT;
-    o.what = LATH_TRACE_HEADS;
-    lath_trace *t = inside_run(c, &o);
-    float *logits = floats(c->vocab);
-    if (c->generates) {
-        assert_ok(lath_trace_logits(t, c->n - 1, logits, &err), err);
-        const int32_t tokens[] = {best_of(logits, c->vocab), 0, c->vocab - 1};
-        for (int i = 0; i < 3; i++) {
-            parts p = attribute(c, t, tokens[i]);
-            check_sum(c, t, &p, tokens[i], logits);
-            free_parts(&p);
-        }
-        if (inspect_heads(&c->model->arch, c->n_layers - 1) > EDIT_HEAD) check_head(c, tokens[0]);
-    } else {
-        lath_attribution a = {.struct_size = sizeof(a)};
-        assert_refused(lath_trace_attribution(t, c->n - 1, 0, &a, &err), LATH_ERR_UNSUPPORTED, "output head");
-    }
-    test_free(logits);
-    lath_trace_close(t);
-}
-
-static void test_attribution(void **state)
-{
-    (void)state;
-    inside_each(only, attribution_of);
 }
 
 /* ------------------------------------------------------------------------------------------------------------------ FFNs */
@@ -270,7 +77,7 @@ static void custom_of(const inside_case *c)
     assert_ok(lath_ffn_get_layer(f, 0, &of, &err), err);
     assert_string_equal(of.path, "custom");
     assert_int_equal(of.tokens, c->n);
-    assert_refused(lath_ffn_get_layer(f, c->n_layers, &of, &err), LATH_ERR_USAGE, "layer");
+    assert_refused(lath_ffn_get_layer(f, c->n_layers, &of, &err), err, LATH_ERR_USAGE, "layer");
     test_free(a);
     test_free(b);
     test_free(tab.in);
@@ -330,7 +137,7 @@ static void specs_of(const inside_case *c)
     assert_ok(lath_ffn_get_layer(f, 1, &of, &err), err);
     assert_string_equal(of.path, "gain");
     float *row = floats(c->d);
-    assert_refused(lath_ffn_run(c->model, f, 1, row, 1, row, &err), LATH_ERR_USAGE, "gain");
+    assert_refused(lath_ffn_run(c->model, f, 1, row, 1, row, &err), err, LATH_ERR_USAGE, "gain");
     test_free(row);
     test_free(have);
     test_free(plain);
@@ -342,6 +149,69 @@ static void test_specs(void **state)
 {
     (void)state;
     inside_each(only, specs_of);
+}
+
+/* An FFN that chooses features: a trace has the chosen ones with their numbers, and values that all features together would have; a hook sees the same. */
+typedef struct chosen {
+    const lath_trace *whole;
+    int32_t rows, k;
+} chosen;
+
+static int check_chosen(void *ctx, lath_value *v)
+{
+    chosen *c = ctx;
+    lath_act all = {.struct_size = sizeof(all)};
+    assert_int_equal(v->n, 1);
+    assert_int_equal(v->d, c->k);
+    assert_non_null(v->features);
+    assert_ok(lath_trace_get_act(c->whole, v->layer, v->positions[0], 0, &all, NULL, &err), err);
+    for (size_t i = 0; i < v->d && v->layer == 0; i++)
+        assert_true(fabs((double)v->rows[i] - (double)all.values[v->features[i]]) < 1e-4);
+    c->rows++;
+    return 0;
+}
+
+static void test_chosen(void **state)
+{
+    (void)state;
+    enum { K = 5 };
+    inside_case c = inside_open("decoder/llama2", NULL);
+    const arch_model *m = &c.model->arch;
+    ffn_parts own;
+    lath_ffn *f;
+    lath_hooks *h;
+    lath_trace_options o = LATH_TRACE_OPTIONS_INIT;
+    o.all_positions = 1;
+    o.what = LATH_TRACE_ACTIVATIONS;
+    lath_trace *whole = inside_run(&c, &o);
+    chosen see = {.whole = whole, .k = K};
+    assert_true(ffn_get_parts(m->ffn, 0, &own));
+    const ffn_walk_source source = test_walk_source(m->ffn, c.n_layers, c.d, own.fn, true);
+    assert_ok(lath_ffn_open(c.model, "dense", &f, &err), err);
+    assert_ok(ffn_walk_open(&source, K, 0, c.n_layers - 1, m->ffn, f->env.alloc, &f->choice.ffn, &err), err);
+    assert_ok(lath_hooks_create(c.model, &h, &err), err);
+    assert_ok(lath_hooks_add(h, LATH_POINT_FFN_ACT, LATH_LAYERS_ALL, LATH_POSITION_ALL, check_chosen, &see, &err), err);
+    o.ffn = f;
+    o.hooks = h;
+    lath_trace *t = inside_run(&c, &o);
+    assert_int_equal(see.rows, c.n * c.n_layers);
+    for (int32_t i = 0; i < c.n; i++) {
+        lath_act all = {.struct_size = sizeof(all)}, some = all;
+        size_t n;
+        assert_ok(lath_trace_get_act(whole, 0, i, 0, &all, NULL, &err), err);
+        assert_ok(lath_trace_get_act(t, 0, i, 0, &some, &n, &err), err);
+        assert_true(n == 1 && some.n == K && some.features && !all.features);
+        for (int32_t j = 0; j < K; j++) {
+            assert_true(some.features[j] >= 0 && some.features[j] < (int32_t)all.n);
+            assert_true(j == 0 || some.features[j] > some.features[j - 1]);
+            assert_true(fabs((double)some.values[j] - (double)all.values[some.features[j]]) < 1e-4);
+        }
+    }
+    lath_trace_close(t);
+    lath_trace_close(whole);
+    lath_hooks_destroy(h);
+    lath_ffn_close(f);
+    inside_close(&c);
 }
 
 /* A session with a gain in the place of a layer, all but the last token together. */
@@ -364,7 +234,7 @@ static void ffn_session_of(const inside_case *c)
     assert_ok(lath_session_logits(s, &logits, &err), err);
     const float *want = (const float *)inside_want(c, "edit.gain")->data + (N_RESULTS - 1) * (int64_t)c->vocab;
     inside_compare(c, spec, logits, want, c->vocab, REL);
-    assert_refused(lath_session_set_ffn(s, NULL, &err), LATH_ERR_USAGE, "tokens");
+    assert_refused(lath_session_set_ffn(s, NULL, &err), err, LATH_ERR_USAGE, "tokens");
     lath_session_rewind(s, 0);
     assert_ok(lath_session_set_ffn(s, NULL, &err), err);
     assert_ok(lath_session_append(s, c->ids, (size_t)c->n, &err), err);
@@ -432,21 +302,21 @@ static void refused_hooks(const inside_case *c)
     float *v = floats(c->d);
     const size_t d = (size_t)c->d;
     assert_ok(lath_hooks_create(c->model, &h, &err), err);
-    assert_refused(lath_hooks_ablate_layer(h, c->n_layers, &err), LATH_ERR_USAGE, "layer");
-    assert_refused(lath_hooks_ablate_layer(h, LATH_LAYERS_ALL, &err), LATH_ERR_USAGE, "layer");
-    assert_refused(lath_hooks_ablate_layer(h, -1, &err), LATH_ERR_USAGE, "layer");
-    assert_refused(lath_hooks_ablate_head(h, 0, -1, &err), LATH_ERR_USAGE, "head");
-    assert_refused(lath_hooks_ablate_head(h, 0, 1000, &err), LATH_ERR_USAGE, "head 1000");
-    assert_refused(lath_hooks_ablate_position(h, 0, -3, &err), LATH_ERR_USAGE, "position -3");
-    assert_refused(lath_hooks_ablate_position(h, 0, 1 << 30, &err), LATH_ERR_USAGE, "window");
-    assert_refused(lath_hooks_steer(h, 0, 0, v, d - 1, 1, &err), LATH_ERR_INPUT, "numbers");
-    assert_refused(lath_hooks_steer(h, 0, 0, v, d, INFINITY, &err), LATH_ERR_USAGE, "alpha");
-    assert_refused(lath_hooks_steer(h, -2, 0, v, d, 1, &err), LATH_ERR_USAGE, "layer -2");
+    assert_refused(lath_hooks_ablate_layer(h, c->n_layers, &err), err, LATH_ERR_USAGE, "layer");
+    assert_refused(lath_hooks_ablate_layer(h, LATH_LAYERS_ALL, &err), err, LATH_ERR_USAGE, "layer");
+    assert_refused(lath_hooks_ablate_layer(h, -1, &err), err, LATH_ERR_USAGE, "layer");
+    assert_refused(lath_hooks_ablate_head(h, 0, -1, &err), err, LATH_ERR_USAGE, "head");
+    assert_refused(lath_hooks_ablate_head(h, 0, 1000, &err), err, LATH_ERR_USAGE, "head 1000");
+    assert_refused(lath_hooks_ablate_position(h, 0, -3, &err), err, LATH_ERR_USAGE, "position -3");
+    assert_refused(lath_hooks_ablate_position(h, 0, 1 << 30, &err), err, LATH_ERR_USAGE, "window");
+    assert_refused(lath_hooks_steer(h, 0, 0, v, d - 1, 1, &err), err, LATH_ERR_INPUT, "numbers");
+    assert_refused(lath_hooks_steer(h, 0, 0, v, d, INFINITY, &err), err, LATH_ERR_USAGE, "alpha");
+    assert_refused(lath_hooks_steer(h, -2, 0, v, d, 1, &err), err, LATH_ERR_USAGE, "layer -2");
     v[3] = NAN;
-    assert_refused(lath_hooks_patch(h, 0, 0, v, d, &err), LATH_ERR_INPUT, "number 3");
-    assert_refused(lath_hooks_add(h, (lath_point)10, 0, 0, stop, NULL, &err), LATH_ERR_USAGE, "point");
-    assert_refused(lath_hooks_add(h, LATH_POINT_EMBED, 2, 0, stop, NULL, &err), LATH_ERR_USAGE, "layer 2");
-    assert_refused(lath_hooks_add(h, LATH_POINT_HEADS, 0, 0, NULL, NULL, &err), LATH_ERR_USAGE, "missing");
+    assert_refused(lath_hooks_patch(h, 0, 0, v, d, &err), err, LATH_ERR_INPUT, "number 3");
+    assert_refused(lath_hooks_add(h, (lath_point)10, 0, 0, stop, NULL, &err), err, LATH_ERR_USAGE, "point");
+    assert_refused(lath_hooks_add(h, LATH_POINT_EMBED, 2, 0, stop, NULL, &err), err, LATH_ERR_USAGE, "layer 2");
+    assert_refused(lath_hooks_add(h, LATH_POINT_HEADS, 0, 0, NULL, NULL, &err), err, LATH_ERR_USAGE, "missing");
     assert_int_equal(lath_hooks_count(h), 0);
     assert_ok(lath_hooks_check(h, &err), err);
     test_free(v);
@@ -463,7 +333,7 @@ static void refused_run(const inside_case *c, lath_point point, int32_t layer, i
     assert_ok(lath_hooks_create(c->model, &h, &err), err);
     assert_ok(lath_hooks_add(h, point, layer, position, fn, NULL, &err), err);
     o.hooks = h;
-    assert_refused(lath_trace_run(c->model, c->ids, (size_t)c->n, &o, &t, &err), want, word);
+    assert_refused(lath_trace_run(c->model, c->ids, (size_t)c->n, &o, &t, &err), err, want, word);
     lath_hooks_destroy(h);
 }
 
@@ -475,8 +345,8 @@ static void refused_options(const inside_case *c)
     lath_trace *t;
     lath_trace_options o = LATH_TRACE_OPTIONS_INIT;
     const size_t n = (size_t)c->n;
-#define REFUSED(want, word)                                                        \
-    assert_refused(lath_trace_run(c->model, c->ids, n, &o, &t, &err), want, word); \
+#define REFUSED(want, word)                                                             \
+    assert_refused(lath_trace_run(c->model, c->ids, n, &o, &t, &err), err, want, word); \
     o = (lath_trace_options)LATH_TRACE_OPTIONS_INIT
     o.positions = twice, o.n_positions = 2;
     REFUSED(LATH_ERR_USAGE, "rising");
@@ -500,10 +370,10 @@ static void refused_options(const inside_case *c)
     o.struct_size = 8;
     REFUSED(LATH_ERR_USAGE, "version");
 #undef REFUSED
-    assert_refused(lath_trace_run(c->model, bad_ids, 2, NULL, &t, &err), LATH_ERR_INPUT, "token 1");
-    assert_refused(lath_trace_run(c->model, c->ids, 0, NULL, &t, &err), LATH_ERR_USAGE, "no tokens");
+    assert_refused(lath_trace_run(c->model, bad_ids, 2, NULL, &t, &err), err, LATH_ERR_INPUT, "token 1");
+    assert_refused(lath_trace_run(c->model, c->ids, 0, NULL, &t, &err), err, LATH_ERR_USAGE, "no tokens");
     int32_t *many = test_calloc(1 << 20, sizeof(*many));
-    assert_refused(lath_trace_run(c->model, many, 1 << 20, NULL, &t, &err), LATH_ERR_WINDOW, "window");
+    assert_refused(lath_trace_run(c->model, many, 1 << 20, NULL, &t, &err), err, LATH_ERR_WINDOW, "window");
     test_free(many);
     test_free(start);
 }
@@ -512,13 +382,13 @@ static void refused_ffns(const inside_case *c)
 {
     lath_ffn *f;
     float *rows = floats(2 * c->d);
-    assert_refused(lath_ffn_open(c->model, "bright", &f, &err), LATH_ERR_USAGE, "bright");
-    assert_refused(lath_ffn_open(c->model, "0=dense", &f, &err), LATH_ERR_USAGE, "layer 1");
-    assert_refused(lath_ffn_open(c->model, "0-99=dense", &f, &err), LATH_ERR_USAGE, "layers");
-    assert_refused(lath_ffn_open(c->model, "sparse:0", &f, &err), LATH_ERR_USAGE, "k of 0");
-    assert_refused(lath_ffn_run(c->model, NULL, c->n_layers, rows, 1, rows, &err), LATH_ERR_USAGE, "layer");
+    assert_refused(lath_ffn_open(c->model, "bright", &f, &err), err, LATH_ERR_USAGE, "bright");
+    assert_refused(lath_ffn_open(c->model, "0=dense", &f, &err), err, LATH_ERR_USAGE, "layer 1");
+    assert_refused(lath_ffn_open(c->model, "0-99=dense", &f, &err), err, LATH_ERR_USAGE, "layers");
+    assert_refused(lath_ffn_open(c->model, "sparse:0", &f, &err), err, LATH_ERR_USAGE, "k of 0");
+    assert_refused(lath_ffn_run(c->model, NULL, c->n_layers, rows, 1, rows, &err), err, LATH_ERR_USAGE, "layer");
     rows[c->d + 1] = INFINITY;
-    assert_refused(lath_ffn_run(c->model, NULL, 0, rows, 2, rows, &err), LATH_ERR_INPUT, "row 1");
+    assert_refused(lath_ffn_run(c->model, NULL, 0, rows, 2, rows, &err), err, LATH_ERR_INPUT, "row 1");
     assert_int_equal(err.item, 1);
     test_free(rows);
 }
@@ -541,12 +411,12 @@ static void test_refusals(void **state)
     assert_ok(lath_hooks_create(other.model, &h, &err), err);
     so.ctx = 4;
     assert_ok(lath_session_create(c.model, &so, &s, &err), err);
-    assert_refused(lath_session_set_hooks(s, h, &err), LATH_ERR_USAGE, "another model");
+    assert_refused(lath_session_set_hooks(s, h, &err), err, LATH_ERR_USAGE, "another model");
     lath_hooks_destroy(h);
     assert_ok(lath_hooks_create(c.model, &h, &err), err);
     assert_ok(lath_hooks_ablate_position(h, 0, 4, &err), err);
-    assert_refused(lath_session_set_hooks(s, h, &err), LATH_ERR_USAGE, "position 4");
-    assert_refused(lath_hooks_check(h, &err), LATH_ERR_USAGE, "nothing to act on");
+    assert_refused(lath_session_set_hooks(s, h, &err), err, LATH_ERR_USAGE, "position 4");
+    assert_refused(lath_hooks_check(h, &err), err, LATH_ERR_USAGE, "nothing to act on");
     lath_session_destroy(s);
     lath_hooks_destroy(h);
     assert_null(lath_point_name((lath_point)99));
@@ -568,7 +438,7 @@ static void test_unused(void **state)
     o.hooks = h;
     lath_trace_close(inside_run(&c, &o));
     o.end_layer = 1;
-    assert_refused(lath_trace_run(c.model, c.ids, (size_t)c.n, &o, &t, &err), LATH_ERR_USAGE, "of layer 1");
+    assert_refused(lath_trace_run(c.model, c.ids, (size_t)c.n, &o, &t, &err), err, LATH_ERR_USAGE, "of layer 1");
     assert_ok(lath_hooks_check(h, &err), err); /* it has been applied before */
     lath_hooks_destroy(h);
     assert_ok(lath_hooks_create(c.model, &h, &err), err);
@@ -612,7 +482,7 @@ static void test_progress(void **state)
     o.hooks = h;
     o.progress = ask_and_stop;
     o.progress_ctx = &total;
-    assert_refused(lath_trace_run(c.model, c.ids, (size_t)c.n, &o, &t, &err), LATH_ERR_INTERRUPTED, "interrupted");
+    assert_refused(lath_trace_run(c.model, c.ids, (size_t)c.n, &o, &t, &err), err, LATH_ERR_INTERRUPTED, "interrupted");
     assert_int_equal(total, c.n);
     lath_hooks_destroy(h);
     inside_close(&c);
@@ -679,10 +549,9 @@ int main(int argc, char **argv)
 {
     only = argc > 1 ? argv[1] : NULL;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answer),   cmocka_unit_test(test_attribution), cmocka_unit_test(test_custom),
-        cmocka_unit_test(test_specs),    cmocka_unit_test(test_ffn_session), cmocka_unit_test(test_gains),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_unused),      cmocka_unit_test(test_progress),
-        cmocka_unit_test(test_long),
+        cmocka_unit_test(test_custom),   cmocka_unit_test(test_specs),    cmocka_unit_test(test_ffn_session),
+        cmocka_unit_test(test_gains),    cmocka_unit_test(test_refusals), cmocka_unit_test(test_unused),
+        cmocka_unit_test(test_progress), cmocka_unit_test(test_long),     cmocka_unit_test(test_chosen),
     };
     return TEST_RUN(tests);
 }

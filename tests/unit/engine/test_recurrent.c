@@ -9,6 +9,7 @@
 #include "engine/session.h"
 #include "support/golden.h"
 #include "support/test.h"
+#include "support/tmpdir.h"
 
 enum { CTX = 512, BOS = 1, END = 2, LINE = 5, THINK = 4, VOCAB_MOST = 128, CHUNK = 64, CALLS = 45 };
 static const double NEAR = 1e-4; /* of the largest */
@@ -558,37 +559,94 @@ static void test_places(void **state)
     close_model(o);
 }
 
-/* A step whose state is not finite any more: the session is as at the last snapshot, and goes on from there as a new one. */
-static void test_failed_step(void **state)
+/* Tokens that meet a state which is not finite: the session is as at the last snapshot, and goes on from there as a new one. `n`: that are added at once. */
+static void failed_append(const char *name, int32_t n)
 {
-    (void)state;
-    opened o = open_model(models[0], 2);
+    opened o = open_model(name, 2);
     lath_session *s = new_session(o, 0), *fresh = new_session(o, 0);
-    int32_t ids[40];
+    int32_t ids[60];
     rng r;
     rng_seed(&r, 6);
-    draw(&r, o.vocab, ids, 40);
+    draw(&r, o.vocab, ids, 60);
     append(s, ids, 30);
     append(s, ids + 30, 1);
     append(s, ids + 31, 1);
-    s->recurrent_block[state_floats(s, 0) - 1] = NAN;
-    assert_int_equal(lath_session_append(s, ids + 32, 1, &err), LATH_ERR_FORMAT);
-    assert_int_equal(lath_session_size(s), 30);
-    append(fresh, ids, 30);
-    for (int32_t i = 30; i < 40; i++) {
-        append(s, ids + i, 1);
-        append(fresh, ids + i, 1);
-        assert_true(same_bits(s, fresh));
+    const int32_t held = n > 1 ? 32 : 30; /* what comes first is remembered before a batch */
+    int32_t layer = 0;
+    while (!s->recurrent[layer]) layer++;
+    s->recurrent[layer][state_floats(s, layer) - 1] = NAN;
+    assert_int_equal(lath_session_append(s, ids + 32, (size_t)n, &err), LATH_ERR_FORMAT);
+    assert_non_null(strstr(err.msg, name));
+    assert_int_equal(lath_session_size(s), held);
+    if (n == 1) {
+        append(fresh, ids, 30);
+        for (int32_t i = 30; i < 40; i++) {
+            append(s, ids + i, 1);
+            append(fresh, ids + i, 1);
+            assert_true(same_bits(s, fresh));
+        }
     }
     lath_session_destroy(s);
     lath_session_destroy(fresh);
     close_model(o);
 }
 
+static void test_failed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_MODELS; i++) {
+        failed_append(models[i], 1);
+        failed_append(models[i], 20);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------- no keys and values */
+
+/* The first n layers of a model, all of which recur: nothing is kept but their states. */
+static void first_layers(const char *name, const char *layers, const char *fewer)
+{
+    char from[1024], dir[TMP_PATH];
+    lath_model *m;
+    lath_runtime *rt;
+    lath_session *s[2];
+    int32_t ids[70];
+    rng r;
+    rng_seed(&r, 7);
+    test_path(from, sizeof(from), "golden/decoder", name);
+    tmp_copy(dir, from);
+    tmp_replace(dir, "config.json", layers, fewer);
+    assert_ok(lath_runtime_create(NULL, &rt, &err), err);
+    assert_ok(lath_model_open(rt, dir, NULL, &m, &err), err);
+    draw(&r, m->arch.dims.vocab_size, ids, 70);
+    for (int i = 0; i < 2; i++) {
+        lath_session_stats stats = {.struct_size = sizeof(stats)};
+        assert_ok(lath_session_create(m, NULL, &s[i], &err), err);
+        assert_ok(lath_session_get_stats(s[i], &stats, &err), err);
+        assert_int_equal(stats.kv_bytes, 0);
+        assert_true(stats.recurrent_bytes > 0);
+    }
+    append(s[0], ids, 70);
+    for (int32_t i = 0; i < 70; i++) append(s[1], ids + i, 1);
+    const float *one = logits_of(s[0]), *other = logits_of(s[1]);
+    for (int32_t i = 0; i < m->arch.dims.vocab_size; i++) assert_true(fabsf(one[i] - other[i]) < 1e-4f);
+    for (int i = 0; i < 2; i++) lath_session_destroy(s[i]);
+    lath_model_close(m);
+    lath_runtime_destroy(rt);
+    tmp_remove(dir);
+}
+
+static void test_all_recur(void **state)
+{
+    (void)state;
+    first_layers("qwen3_next", "\"num_hidden_layers\": 4", "\"num_hidden_layers\": 1");
+    first_layers("qwen3_next", "\"num_hidden_layers\": 4", "\"num_hidden_layers\": 3");
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_chat),   cmocka_unit_test(test_random_calls),
-                                       cmocka_unit_test(test_none),   cmocka_unit_test(test_plan),
-                                       cmocka_unit_test(test_places), cmocka_unit_test(test_failed_step)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_chat),     cmocka_unit_test(test_random_calls),
+                                       cmocka_unit_test(test_none),     cmocka_unit_test(test_plan),
+                                       cmocka_unit_test(test_places),   cmocka_unit_test(test_failed),
+                                       cmocka_unit_test(test_all_recur)};
     return TEST_RUN(tests);
 }

@@ -66,11 +66,13 @@ static lath_status open_index(void *ctx, const char *dir, ffn_walk_source *out, 
     out->ctx = o;
     return LATH_OK;
 }
-static lath_status open_remote(void *ctx, const char *url, int32_t first, int32_t last, ffn **out, lath_error *err)
+static lath_status open_remote(void *ctx, const char *url, ffn_wire wire, const ffn_remote_of *of, ffn **out,
+                               lath_error *err)
 {
     fake *m = ctx;
     assert_string_equal(url, "http://127.0.0.1:9");
-    m->remote += last - first + 1;
+    assert_true(of->n_layers == N_LAYERS && of->d_model == D);
+    m->remote += of->last - of->first + 1 + 100 * (int)wire;
     return ffn_highway_open(false, m->env.alloc, out, err);
 }
 
@@ -120,6 +122,7 @@ static const good goods[] = {
     {"gain:0.5", "gain 0.5"},
     {"gain:-2e0", "gain -2"},
     {"remote:http://127.0.0.1:9", "highway"},
+    {"remote:http://127.0.0.1:9,wire=json", "highway"},
     {"0-3=sparse:7,4-=dense", "sparse, k=7; dense"},
     {"5=sparse:20,0-4=gain:3", "gain 3; sparse, k=20"},
     {"0=walk:DIR,k=5,1-3=walk:DIR,4-=dense", "walk of rows, k=5 of 20 features; walk of rows, all features; dense"},
@@ -156,7 +159,8 @@ static void test_good(void **state)
         layers_text(&c, &m, &text);
         assert_string_equal(buf_cstr(&text), goods[i].layers);
         assert_true((strcmp(goods[i].text, "dense") == 0) == (!c.ffn && !c.gains));
-        if (strstr(goods[i].text, "remote")) assert_int_equal(m.remote, N_LAYERS);
+        if (strstr(goods[i].text, "remote"))
+            assert_int_equal(m.remote, N_LAYERS + (strstr(goods[i].text, "json") ? 200 : 0));
         ffn_choice_close(&c);
         ffn_choice_close(&c); /* zero by now */
         assert_int_equal(m.held, 0);
@@ -197,7 +201,7 @@ static const bad bads[] = {
     {"gain:nan", LATH_ERR_USAGE, "want a number"},
     {"cached:gain:2", LATH_ERR_USAGE, "a gain is no FFN that can be cached"},
     {"cached:", LATH_ERR_USAGE, "ffn: \"\" is not known"},
-    {"remote:", LATH_ERR_USAGE, "want an URL"},
+    {"remote:http://x,wire=f8", LATH_ERR_USAGE, "option \"wire=f8\" is not known, only wire=f32, f16 or json"},
     {"0-2=dense", LATH_ERR_USAGE, "ffn: layer 3 has no route"},
     {"1-=dense", LATH_ERR_USAGE, "ffn: layer 0 has no route"},
     {"0-2=dense,2-=highway", LATH_ERR_USAGE, "ffn: layer 2 has two routes"},
@@ -243,8 +247,10 @@ static void test_other_model(void **state)
     assert_string_equal(err.msg, "DIR: an index of 6 layers of 9 numbers, the model has 6 of 8");
     m.env.open_index = NULL;
     assert_int_equal(ffn_spec_open(&m.env, "walk:DIR", &c, &err), LATH_ERR_UNSUPPORTED);
-    m.env.open_remote = NULL;
-    assert_int_equal(ffn_spec_open(&m.env, "remote:http://x", &c, &err), LATH_ERR_UNSUPPORTED);
+    m.env.open_remote = NULL; /* asks itself */
+    assert_int_equal(ffn_spec_open(&m.env, "remote:", &c, &err), LATH_ERR_USAGE);
+    assert_string_equal(err.msg, "\"\": want http://HOST:PORT or https://HOST:PORT");
+    assert_int_equal(ffn_spec_open(&m.env, "remote:ftp://x", &c, &err), LATH_ERR_USAGE);
     assert_int_equal(m.held, 0);
     assert_int_equal(m.opened, 0);
 }
