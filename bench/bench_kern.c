@@ -2,12 +2,12 @@
  *
  * bench_kern.c: one thread's kernels against this core's FMA peak, measured in the same run.
  *
- *     bench_kern [isa] [slices] [linear|gelu|f16|prefill|prefill_int|attention|norm|delta|delta_row|conv]
+ *     bench_kern [isa] [slices] [linear|gelu|f16|prefill|prefill_int|attention|attention_row|norm|delta|delta_row|conv]
  *
  * Shared hosts change speed within seconds, so slices of the peak loop and of the kernel alternate, a few
  * milliseconds each, and each slice of the kernel is divided by the mean of its two neighbours: "% of peak" is the
  * median (and best) of these ratios. Weights walk through a ring of 96 MiB, as the layers of a model do: every pass
- * finds them cold, in L3 or DRAM. What memory bounds (delta_row) is held against reading from such a ring instead. Time is the thread's CPU time: turns that other programs take are not counted, what
+ * finds them cold, in L3 or DRAM. What memory bounds (attention_row, delta_row) is held against reading from such a ring instead. Time is the thread's CPU time: turns that other programs take are not counted, what
  * they do to the caches is. */
 #include <math.h>
 #include <stdio.h>
@@ -185,6 +185,17 @@ static void bench_linear(const kern_table *t, int slices, const linear_shapes *s
 
 /* ------------------------------------------------------------------------------ attention, norm */
 
+/* The next MiB of a ring of its own, as four streams. */
+static float *read_ring;
+static double read_some(void)
+{
+    static size_t at;
+    enum { BYTES = 1 << 20 };
+    roofline_read_streams((const unsigned char *)read_ring + at, BYTES / 4);
+    at = (at + BYTES) % RING_BYTES;
+    return BYTES;
+}
+
 typedef struct attention_ctx {
     const kern_table *t;
     kern_attention_args a;
@@ -240,6 +251,58 @@ static void bench_attention(const kern_table *t, int slices)
     }
 }
 
+/* One token behind so many keys: the heads that share them, keys and values as halves. */
+typedef struct attention_row_ctx {
+    const kern_table *t;
+    kern_attention_row_args a;
+    const uint16_t *ring;
+    int64_t places; /* in the ring */
+} attention_row_ctx;
+
+static void attention_row_call(void *ctx, int64_t i)
+{
+    attention_row_ctx *c = ctx;
+    const int64_t numbers = c->a.end * c->a.head_dim;
+    c->a.k = c->ring + 2 * numbers * (i % c->places), c->a.v = (const uint16_t *)c->a.k + numbers;
+    c->t->attention_row(&c->a);
+}
+
+static void bench_attention_row(const kern_table *t, int slices)
+{
+    enum { HD = 256, NUMBERS = RING_BYTES / 2 };
+    static const int64_t keys[] = {128, 1024, 8192, 32768};
+    float *q = floats(KERN_ATTENTION_ROW_HEADS * HD), *out = floats(KERN_ATTENTION_ROW_HEADS * HD),
+          *some = floats(1 << 16);
+    uint16_t *ring = aligned_alloc(64, RING_BYTES);
+    if (!ring) exit(1);
+    for (size_t i = 0; i < NUMBERS; i += 1 << 16) t->to_half(1 << 16, some, ring + i);
+    read_ring = floats(RING_BYTES / 4);
+    for (int32_t n_q = 1; n_q <= KERN_ATTENTION_ROW_HEADS; n_q *= 2) {
+        for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+            float *scratch = floats(kern_attention_row_floats(keys[i], HD));
+            attention_row_ctx c = {t,
+                                   {.q = q,
+                                    .q_stride = HD,
+                                    .kv_stride = HD * KERN_LANES,
+                                    .head_dim = HD,
+                                    .n_q = n_q,
+                                    .half = true,
+                                    .end = keys[i],
+                                    .scale = 1.0f / 16,
+                                    .out = out,
+                                    .out_stride = HD,
+                                    .scratch = scratch},
+                                   ring,
+                                   NUMBERS / (2 * HD * keys[i])};
+            char name[80];
+            snprintf(name, sizeof(name), "attention_row, %d of %d, %d keys", (int)n_q, HD, (int)keys[i]);
+            measure(name, &(job){attention_row_call, &c, 4.0 * (double)(HD * keys[i]), 1, read_some}, slices);
+            free(scratch);
+        }
+    }
+    free(q), free(out), free(some), free(ring), free(read_ring);
+}
+
 typedef struct norm_ctx {
     const kern_table *t;
     kern_norm_args a;
@@ -291,17 +354,6 @@ static void delta_row_call(void *ctx, int64_t i)
     delta_ctx *c = ctx;
     c->row.state = c->ring + i % c->heads * DELTA_STATE;
     c->t->delta_row(&c->row);
-}
-
-/* The next MiB of a ring of its own, as four streams. */
-static float *read_ring;
-static double read_some(void)
-{
-    static size_t at;
-    enum { BYTES = 1 << 20 };
-    roofline_read_streams((const unsigned char *)read_ring + at, BYTES / 4);
-    at = (at + BYTES) % RING_BYTES;
-    return BYTES;
 }
 
 static void bench_delta(const kern_table *t, int slices, bool single)
@@ -391,6 +443,7 @@ int main(int argc, char **argv)
     for (size_t i = 2; i < sizeof(stored) / sizeof(stored[0]); i++)
         if (asked(only, "prefill_int")) bench_linear(&t, slices, &decoder, stored[i], KERN_FN_NONE, true);
     if (asked(only, "attention")) bench_attention(&t, slices);
+    if (asked(only, "attention_row")) bench_attention_row(&t, slices);
     if (asked(only, "norm")) bench_norm(&t, slices);
     if (asked(only, "delta")) bench_delta(&t, slices, false);
     if (asked(only, "delta_row")) bench_delta(&t, slices, true);

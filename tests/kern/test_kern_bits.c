@@ -312,6 +312,75 @@ static void test_attention(void **state)
     each_isa(run_attention);
 }
 
+/* One token's rows: the same bits on every ISA but the reference, with a group of heads or alone, at the start of a cache or across the end of a ring. */
+static void row_bits(const kern_table *first, const kern_table *t, int64_t head_dim, int64_t n, bool half)
+{
+    enum { HEADS = KERN_ATTENTION_ROW_HEADS };
+    oracle_rng r = {(uint64_t)(head_dim * 100 + n)};
+    const int64_t panels = (n + 31) / 16, stride = head_dim * 16, total = panels * stride;
+    float *q = oracle_floats(HEADS * head_dim), *out[2] = {oracle_floats(head_dim), oracle_floats(HEADS * head_dim)};
+    float *kv[2] = {oracle_floats(2 * total), oracle_floats(2 * total)}; /* from slot 3, and in a ring */
+    float *scratch = oracle_floats((int64_t)kern_attention_row_floats(n + 16, head_dim));
+    uint16_t *halves[2] = {calloc((size_t)(2 * total), 2), calloc((size_t)(2 * total), 2)};
+    assert_true(halves[0] && halves[1]);
+    for (int64_t i = 0; i < HEADS * head_dim; i++) q[i] = rng_float(&r, 2.0f);
+    const int64_t begin[2] = {3, 16 * (panels - 1) + 3};
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t f = 0; f < 2 * head_dim; f++) {
+            const float x = rng_float(&r, 2.0f);
+            for (int w = 0; w < 2; w++) {
+                const int64_t token = begin[w] + i, at = token / 16 % panels * stride + f % head_dim * 16 + token % 16;
+                kv[w][f / head_dim * total + at] = x;
+                halves[w][f / head_dim * total + at] = half_from_f32(x);
+            }
+        }
+    }
+    for (int w = 0; w < 2; w++) {
+        const void *k = half ? (const void *)halves[w] : kv[w];
+        kern_attention_row_args a = {.k = k,
+                                     .v = half ? (const void *)(halves[w] + total) : kv[w] + total,
+                                     .half = half,
+                                     .q_stride = head_dim,
+                                     .kv_stride = stride,
+                                     .head_dim = head_dim,
+                                     .ring = w ? (int32_t)panels : 0,
+                                     .begin = begin[w],
+                                     .end = begin[w] + n,
+                                     .scale = 0.3f,
+                                     .out_stride = head_dim,
+                                     .scratch = scratch};
+        for (a.n_q = 1; a.n_q <= HEADS; a.n_q++) {
+            a.q = q, a.out = out[1];
+            t->attention_row(&a);
+            for (int h = 0; h < a.n_q; h++) {
+                kern_attention_row_args alone = a;
+                alone.q = q + h * head_dim, alone.out = out[0], alone.n_q = 1;
+                first->attention_row(&alone);
+                for (int64_t f = 0; f < head_dim; f++) assert_true(isfinite(out[0][f]));
+                assert_memory_equal(out[0], out[1] + h * head_dim, (size_t)head_dim * sizeof(float));
+            }
+        }
+    }
+    free(q), free(out[0]), free(out[1]), free(scratch);
+    for (int w = 0; w < 2; w++) free(kv[w]), free(halves[w]);
+}
+
+static void test_attention_row(void **state)
+{
+    (void)state;
+    kern_table tables[ORACLE_TABLES];
+    const int n_tables = oracle_tables(tables);
+    for (int t = 0; t < n_tables; t++) {
+        const kern_table *first = &tables[t > 1 ? 1 : t];
+        for (int64_t n = 1; n < 300; n += 1 + n / 3) {
+            for (int half = 0; half < 2; half++) {
+                row_bits(first, &tables[t], 1 + n % 40, n, half);
+                row_bits(first, &tables[t], 2 * (1 + n % 40), n, half);
+            }
+        }
+    }
+}
+
 /* ------------------------------------------------------------------------------------------------ norms, gather,
  * pool */
 
@@ -436,8 +505,9 @@ static void test_delta(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_linear), cmocka_unit_test(test_gemv),
-                                       cmocka_unit_test(test_decode), cmocka_unit_test(test_attention),
-                                       cmocka_unit_test(test_rest),   cmocka_unit_test(test_delta)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_linear),        cmocka_unit_test(test_gemv),
+                                       cmocka_unit_test(test_decode),        cmocka_unit_test(test_attention),
+                                       cmocka_unit_test(test_attention_row), cmocka_unit_test(test_rest),
+                                       cmocka_unit_test(test_delta)};
     return TEST_RUN(tests);
 }

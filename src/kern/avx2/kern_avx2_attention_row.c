@@ -11,24 +11,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "kern/avx2/kern_avx2.h"
-#include "kern/avx2/kern_avx2_math.h"
+#include "kern/avx2/kern_avx2_attention.h"
 
-enum { HEADS = KERN_ATTENTION_ROW_HEADS, PANELS = 4 /* of values at a time */ };
-
-/* What the parts of one call share. */
-typedef struct row_job {
-    const kern_attention_row_args *a;
-    int64_t panel0, n_panels; /* of the keys */
-    float *weight[HEADS];     /* [n_panels * 16] */
-    float *part[HEADS];       /* [head_dim][8] */
-} row_job;
-
-VEC_INLINE const unsigned char *panel_at(const kern_attention_row_args *a, const bool half, const void *base, int64_t p)
-{
-    const int64_t at = (a->ring ? p % a->ring : p) * a->kv_stride;
-    return (const unsigned char *)base + at * (half ? 2 : 4);
-}
+enum { HEADS = ROW_HEADS, PANELS = 4 /* of values at a time */ };
 
 /* Eight kept numbers from number i of a panel. */
 VEC_INLINE __m256 kept(const bool half, const unsigned char *panel, int64_t i)
@@ -37,9 +22,11 @@ VEC_INLINE __m256 kept(const bool half, const unsigned char *panel, int64_t i)
 }
 
 /* Scores of one panel of keys for `n` heads, a constant. */
-VEC_INLINE void panel_scores(const row_job *j, const int n, const bool half, const unsigned char *k, int64_t at)
+VEC_INLINE void panel_scores(const row_job *j, const int n, const bool half, int64_t p)
 {
     const kern_attention_row_args *a = j->a;
+    const unsigned char *k = row_panel(j, half, a->k, p);
+    const int64_t at = p * KERN_LANES;
     const float *q0 = a->q, *q1 = q0 + a->q_stride, *q2 = q1 + a->q_stride, *q3 = q2 + a->q_stride;
     __m256 a0 = _mm256_setzero_ps(), b0 = a0, a1 = a0, b1 = a0, a2 = a0, b2 = a0, a3 = a0, b3 = a0;
     for (int64_t f = 0; f < a->head_dim; f++) {
@@ -70,9 +57,10 @@ VEC_INLINE __m256 lanes_between(int64_t first, int64_t end)
 
 /* One panel of values times its weights, added to the parts of `n` heads. `edge`: some keys of it are not seen; what lies
  * there may be anything, NaN included, and is not read as a number. */
-VEC_INLINE void panel_values(const row_job *j, const int n, const bool half, const bool edge, const unsigned char *v,
-                             int64_t at)
+VEC_INLINE void panel_values(const row_job *j, const int n, const bool half, const bool edge, int64_t p)
 {
+    const unsigned char *v = row_panel(j, half, j->a->v, p);
+    const int64_t at = p * KERN_LANES;
     const int64_t first = j->a->begin - j->panel0 * KERN_LANES - at, end = j->a->end - j->panel0 * KERN_LANES - at;
     const __m256 seen_a = lanes_between(first, end), seen_b = lanes_between(first - 8, end - 8);
 #define DO(i)                                                                             \
@@ -102,7 +90,7 @@ VEC_INLINE void panels_values(const row_job *j, const int n, const bool half, in
     const kern_attention_row_args *a = j->a;
     const int64_t ahead = PANELS * a->kv_stride * (half ? 2 : 4);
     const unsigned char *v[PANELS];
-    for (int i = 0; i < PANELS; i++) v[i] = panel_at(a, half, a->v, j->panel0 + p + i);
+    for (int i = 0; i < PANELS; i++) v[i] = row_panel(j, half, a->v, p + i);
     for (int64_t f = 0; f < a->head_dim; f += 2) {
 #define DO(i)                                                                       \
     __m256 x##i = n > i ? _mm256_load_ps(j->part[i] + 8 * f) : _mm256_setzero_ps(), \
@@ -135,38 +123,46 @@ VEC_INLINE void panels_values(const row_job *j, const int n, const bool half, in
     }
 }
 
-VEC_INLINE void all_scores(const row_job *j, const int n, const bool half)
+#define FOR_HEADS(n, half, name)                                                                \
+    static void scores_##name(const row_job *j, int64_t p) { panel_scores(j, n, half, p); }     \
+    static void values_##name(const row_job *j, int64_t p) { panels_values(j, n, half, p); }    \
+    static void edge_##name(const row_job *j, int64_t p) { panel_values(j, n, half, true, p); } \
+    static void single_##name(const row_job *j, int64_t p) { panel_values(j, n, half, false, p); }
+FOR_HEADS(1, false, 1)
+FOR_HEADS(2, false, 2)
+FOR_HEADS(3, false, 3)
+FOR_HEADS(4, false, 4)
+FOR_HEADS(1, true, 1_half)
+FOR_HEADS(2, true, 2_half)
+FOR_HEADS(3, true, 3_half)
+FOR_HEADS(4, true, 4_half)
+#define BY_HEADS(f)                                                                                  \
+    {                                                                                                \
+        {NULL, f##_1, f##_2, f##_3, f##_4}, { NULL, f##_1_half, f##_2_half, f##_3_half, f##_4_half } \
+    }
+static const row_tiles tiles = {1, PANELS, BY_HEADS(scores), BY_HEADS(values)};
+static const row_function edge_of[2][HEADS + 1] = BY_HEADS(edge), single_of[2][HEADS + 1] = BY_HEADS(single);
+
+static void all_scores(const row_job *j, const row_tiles *wider)
 {
-    for (int64_t p = 0; p < j->n_panels; p++)
-        panel_scores(j, n, half, panel_at(j->a, half, j->a->k, j->panel0 + p), p * KERN_LANES);
+    const int half = j->a->half, n_q = j->a->n_q;
+    int64_t p = 0;
+    for (; wider && p + wider->score_panels <= j->n_panels; p += wider->score_panels) wider->scores[half][n_q](j, p);
+    for (; p < j->n_panels; p++) tiles.scores[half][n_q](j, p);
 }
 
-VEC_INLINE void all_values(const row_job *j, const int n, const bool half)
+static void all_values(const row_job *j, const row_tiles *wider)
 {
-    const int64_t last = j->n_panels - 1;
-    panel_values(j, n, half, true, panel_at(j->a, half, j->a->v, j->panel0), 0);
-    int64_t p = 1;
-    for (; p + PANELS <= last && j->a->head_dim % 2 == 0; p += PANELS) panels_values(j, n, half, p);
-    for (; p < last; p++) panel_values(j, n, half, false, panel_at(j->a, half, j->a->v, j->panel0 + p), p * KERN_LANES);
-    if (last > 0) panel_values(j, n, half, true, panel_at(j->a, half, j->a->v, j->panel0 + last), last * KERN_LANES);
+    const kern_attention_row_args *a = j->a;
+    const row_tiles *t = wider ? wider : &tiles;
+    /* panels that are seen whole */
+    const int64_t first = a->begin % KERN_LANES != 0, last = j->n_panels - (a->end % KERN_LANES != 0);
+    int64_t p = 0;
+    for (; p < first; p++) edge_of[a->half][a->n_q](j, p);
+    for (; p + t->value_panels <= last && a->head_dim % 2 == 0; p += t->value_panels) t->values[a->half][a->n_q](j, p);
+    for (; p < last; p++) single_of[a->half][a->n_q](j, p);
+    for (; p < j->n_panels; p++) edge_of[a->half][a->n_q](j, p);
 }
-
-#define FOR_HEADS(n)                                                               \
-    static void scores_of_##n(const row_job *j) { all_scores(j, n, false); }       \
-    static void scores_of_##n##_half(const row_job *j) { all_scores(j, n, true); } \
-    static void values_of_##n(const row_job *j) { all_values(j, n, false); }       \
-    static void values_of_##n##_half(const row_job *j) { all_values(j, n, true); }
-FOR_HEADS(1)
-FOR_HEADS(2)
-FOR_HEADS(3)
-FOR_HEADS(4)
-typedef void (*row_function)(const row_job *j);
-static const row_function scores_of[2][HEADS + 1] = {
-    {NULL, scores_of_1, scores_of_2, scores_of_3, scores_of_4},
-    {NULL, scores_of_1_half, scores_of_2_half, scores_of_3_half, scores_of_4_half}};
-static const row_function values_of[2][HEADS + 1] = {
-    {NULL, values_of_1, values_of_2, values_of_3, values_of_4},
-    {NULL, values_of_1_half, values_of_2_half, values_of_3_half, values_of_4_half}};
 
 /* Scales and caps a head's scores. */
 static void cap_row(const row_job *j, float *w)
@@ -212,7 +208,7 @@ VEC_INLINE float lanes_sum(const float *p)
     return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
 }
 
-void kern_avx2_attention_row(const kern_attention_row_args *a)
+void kern_avx2_attention_row_by(const kern_attention_row_args *a, const row_tiles *wider)
 {
     row_job j = {.a = a, .panel0 = a->begin / KERN_LANES};
     j.n_panels = (a->end + KERN_LANES - 1) / KERN_LANES - j.panel0;
@@ -222,14 +218,16 @@ void kern_avx2_attention_row(const kern_attention_row_args *a)
         j.part[i] = at + j.n_panels * KERN_LANES;
         at = j.part[i] + 8 * a->head_dim;
     }
-    scores_of[a->half][a->n_q](&j);
+    all_scores(&j, wider);
     for (int32_t i = 0; i < a->n_q; i++) {
         if (a->softcap != 0) cap_row(&j, j.weight[i]);
         inverse[i] = softmax_row(&j, j.weight[i]);
         memset(j.part[i], 0, (size_t)(8 * a->head_dim) * sizeof(float));
     }
-    values_of[a->half][a->n_q](&j);
+    all_values(&j, wider);
     for (int32_t i = 0; i < a->n_q; i++)
         for (int64_t f = 0; f < a->head_dim; f++)
             a->out[i * a->out_stride + f] = lanes_sum(j.part[i] + 8 * f) * inverse[i];
 }
+
+void kern_avx2_attention_row(const kern_attention_row_args *a) { kern_avx2_attention_row_by(a, NULL); }

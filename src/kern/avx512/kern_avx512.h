@@ -19,6 +19,7 @@ void kern_emulated512_overlay(kern_table *t);
 void KERN_AVX512(linear)(const kern_linear_args *a);
 void KERN_AVX512(gemv)(const kern_gemv_args *a);
 void KERN_AVX512(attention)(const kern_attention_args *a);
+void KERN_AVX512(attention_row)(const kern_attention_row_args *a);
 void KERN_AVX512(delta)(const kern_delta_args *a);
 void KERN_AVX512(delta_row)(const kern_delta_row_args *a);
 

@@ -11,6 +11,7 @@ void KERN_AVX512(overlay)(kern_table *t)
     t->linear = KERN_AVX512(linear);
     t->gemv = KERN_AVX512(gemv);
     t->attention = KERN_AVX512(attention);
+    t->attention_row = KERN_AVX512(attention_row);
     t->delta = KERN_AVX512(delta);
     t->delta_row = KERN_AVX512(delta_row);
 }

@@ -12,7 +12,7 @@
 
 #define VEC512_INLINE static inline __attribute__((always_inline))
 
-/* Floats: set1, load and store (64-byte aligned; _any: any alignment), fma (x y + z, rounded once), mul, pair (two halves), all (the first of four everywhere), spread4 (float i in the lanes of
+/* Floats: set1, load and store (64-byte aligned; _any: any alignment), fma (x y + z, rounded once), mul, pair (two halves), firsts and seconds (those halves of two vectors), from_half (sixteen binary16 at any alignment), all (the first of four everywhere), spread4 (float i in the lanes of
  * quarter i), quarter (four lanes).
  * Integers: bytes (64, any alignment), quarters (16 bytes four times), halves (32 and 32 bytes), rows (16 bytes of four rows), words (an int16 for
  * each quarter), low (zeros behind); right, right_each, left_each (shifts of words); less (a - b, int32); lookup (VPSHUFB); pick (word i is word
@@ -47,6 +47,13 @@ VEC512_INLINE vec512_f32 vec512_mul(vec512_f32 x, vec512_f32 y)
     return (vec512_f32){_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)};
 }
 VEC512_INLINE vec512_f32 vec512_pair(__m256 a, __m256 b) { return (vec512_f32){a, b}; }
+VEC512_INLINE vec512_f32 vec512_firsts(vec512_f32 x, vec512_f32 y) { return (vec512_f32){x.a, y.a}; }
+VEC512_INLINE vec512_f32 vec512_seconds(vec512_f32 x, vec512_f32 y) { return (vec512_f32){x.b, y.b}; }
+VEC512_INLINE vec512_f32 vec512_from_half(const void *p)
+{
+    const __m128i *half = p;
+    return (vec512_f32){_mm256_cvtph_ps(_mm_loadu_si128(half)), _mm256_cvtph_ps(_mm_loadu_si128(half + 1))};
+}
 VEC512_INLINE __m256i vec512_load_half(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
 VEC512_INLINE vec512_int vec512_bytes(const void *p)
 {
@@ -209,6 +216,12 @@ VEC512_INLINE vec512_f32 vec512_fma(vec512_f32 a, vec512_f32 b, vec512_f32 c) { 
 
 VEC512_INLINE vec512_f32 vec512_mul(vec512_f32 x, vec512_f32 y) { return _mm512_mul_ps(x, y); }
 VEC512_INLINE vec512_f32 vec512_pair(__m256 a, __m256 b) { return _mm512_insertf32x8(_mm512_castps256_ps512(a), b, 1); }
+VEC512_INLINE vec512_f32 vec512_firsts(vec512_f32 x, vec512_f32 y) { return _mm512_shuffle_f32x4(x, y, 0x44); }
+VEC512_INLINE vec512_f32 vec512_seconds(vec512_f32 x, vec512_f32 y) { return _mm512_shuffle_f32x4(x, y, 0xee); }
+VEC512_INLINE vec512_f32 vec512_from_half(const void *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
+}
 
 typedef __m512i vec512_int;
 
