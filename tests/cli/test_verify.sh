@@ -38,7 +38,7 @@ run verify "$T/bad.lath" "$T/f16.lath"; exit_is 3; out_lines 1
 run verify; fails_with 2 'no file'
 run verify "$T/nosuch.lath"; fails_with 3 'nosuch.lath'
 run verify "$C"; fails_with 3 'corpus.txt: not a lath vector index'
-run verify "$T"; fails_with 4 'a folder'
+run verify "$T"; fails_with 3 'no index.json in it'
 run verify -m "$T/nosuch" "$T/f16.lath"; fails_with 3 'nosuch'
 if [ -f "$TESTS/golden/index/version1.lath" ]; then run verify "$TESTS/golden/index/version1.lath"; fails_with 4 'version1.lath'; fi
 finish

@@ -226,6 +226,93 @@ static void test_row_types(void **state)
     }
 }
 
+/* A Llama with rows of 256 numbers, made here: the goldens are smaller. */
+static void write_wide(const char *dir)
+{
+    enum { D = 256, HEAD = 16, VOCAB = 101 };
+    static const char config[] =
+        "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\",\"hidden_size\":256,\"intermediate_size\":256,"
+        "\"num_hidden_layers\":1,\"num_attention_heads\":1,\"num_key_value_heads\":1,\"head_dim\":16,\"vocab_size\":101,"
+        "\"rms_norm_eps\":1e-5,\"rope_theta\":10000.0,\"hidden_act\":\"silu\",\"max_position_embeddings\":64,"
+        "\"tie_word_embeddings\":true}";
+    static const struct {
+        const char *name;
+        size_t rows, cols; /* cols 0: a vector */
+    } rows[] = {{"model.embed_tokens.weight", VOCAB, D},
+                {"model.norm.weight", D, 0},
+                {"model.layers.0.input_layernorm.weight", D, 0},
+                {"model.layers.0.post_attention_layernorm.weight", D, 0},
+                {"model.layers.0.self_attn.q_proj.weight", HEAD, D},
+                {"model.layers.0.self_attn.k_proj.weight", HEAD, D},
+                {"model.layers.0.self_attn.v_proj.weight", HEAD, D},
+                {"model.layers.0.self_attn.o_proj.weight", D, HEAD},
+                {"model.layers.0.mlp.gate_proj.weight", D, D},
+                {"model.layers.0.mlp.up_proj.weight", D, D},
+                {"model.layers.0.mlp.down_proj.weight", D, D}};
+    buf header, data;
+    uint64_t state = 88172645463325252u;
+    char source[TMP_PATH];
+    buf_init(&header, alloc_default(), 1 << 24);
+    buf_init(&data, alloc_default(), 1 << 24);
+    for (int i = 0; i < 8; i++) buf_char(&header, 0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const size_t n = rows[i].rows * (rows[i].cols ? rows[i].cols : 1), from = data.len;
+        for (size_t k = 0; k < n; k++) {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            const float v = ((float)(state >> 40) / (1 << 24) - 0.5f) * 0.2f + (rows[i].cols ? 0 : 1);
+            buf_append(&data, &v, sizeof(v));
+        }
+        buf_printf(&header, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%zu", i ? "," : "{", rows[i].name, rows[i].rows);
+        if (rows[i].cols) buf_printf(&header, ",%zu", rows[i].cols);
+        buf_printf(&header, "],\"data_offsets\":[%zu,%zu]}", from, data.len);
+    }
+    buf_char(&header, '}');
+    const uint64_t n = header.len - 8;
+    memcpy(header.data, &n, sizeof(n));
+    buf_append(&header, data.data, data.len);
+    source_of("decoder", "llama2", source);
+    tmp_write(dir, "config.json", config);
+    tmp_write_bytes(dir, "model.safetensors", header.data, header.len);
+    size_t bytes;
+    char *text = tmp_read(source, "tokenizer.json", &bytes);
+    tmp_write_bytes(dir, "tokenizer.json", text, bytes);
+    free(text);
+    buf_deinit(&header);
+    buf_deinit(&data);
+}
+
+/* Blocks of 256: of a model in floats within a bound (measured 0.1, times 2); of a file that has such blocks already they are the same bits. */
+static void test_blocks_of_256(void **state)
+{
+    (void)state;
+    char source[TMP_PATH], file[TMP_PATH], dir[TMP_PATH];
+    lath_error err;
+    lath_quantize_options qo = LATH_QUANTIZE_OPTIONS_INIT;
+    tmp_join(source, tmp, "wide");
+    assert_int_equal(mkdir(source, 0777), 0);
+    write_wide(source);
+    tmp_join(dir, tmp, "wide_q4");
+    must_extract(source, dir, LATH_ROWS_Q4_K, LATH_VINDEX_INFERENCE);
+    lath_model *dense = open_model(source), *walked = open_model(dir);
+    const double d = drift(dense, walked);
+    print_message("rows of Q4_K: %g\n", d);
+    assert_true(d > 0 && d <= 0.2);
+    lath_model_close(dense);
+    lath_model_close(walked);
+    tmp_join(file, tmp, "wide.gguf");
+    tmp_join(dir, tmp, "wide_of_file");
+    qo.type = LATH_GGUF_Q4_K;
+    assert_ok(lath_quantize(rt, source, file, &qo, NULL, &err), err);
+    must_extract(file, dir, LATH_ROWS_AUTO, LATH_VINDEX_ALL);
+    dense = open_model(file);
+    walked = open_model(dir);
+    assert_true(drift(dense, walked) == 0);
+    lath_model_close(dense);
+    lath_model_close(walked);
+}
+
 /* ------------------------------------------------------------------------------------------------------------- features */
 
 static void test_tokens(void **state)
@@ -562,6 +649,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_walked_is_dense),
         cmocka_unit_test(test_row_types),
+        cmocka_unit_test(test_blocks_of_256),
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_walk),
         cmocka_unit_test(test_gguf),
