@@ -170,6 +170,8 @@ typedef struct op_features {
     const int32_t *index; /* [n] in range; NULL: rows 0 .. n - 1 */
     int64_t n;
 } op_features;
+/* Floats from a row of add_all_features' y to the next. */
+static inline int64_t op_row_floats(int64_t d) { return (d + 15) / 16 * 16; }
 /* Floats of memory that add_features works in. */
 enum { OP_FEATURES_PARTS = 8 };
 static inline size_t op_features_floats(int64_t d) { return (size_t)(OP_FEATURES_PARTS * ((d + 15) / 16 * 16)); }
@@ -189,7 +191,7 @@ typedef struct op_limits {
  * plain row-major [n, d]; write_rows: back into their places. attention_weights: what the softmax gives token `token` of the batch, [n_heads, end - begin] of
  * that token; a->out is unused. kv_append: the batch's keys and values become positions at, at + 1, ... of the sequence;
  * n_tok <= n_slots. dot_features: y[i] = the product of row index[i] with x [d]; add_features: y [d] += sum over i of by[i] times row
- * index[i], with op_features_floats of memory. Of these two, only rows that are read are looked at for numbers that are not finite. */
+ * index[i], with op_features_floats of memory. add_all_features: the same with all rows of the matrix for n_tok tokens, by: [n_tok, rows], y: rows of op_row_floats(d) floats. Of these two, only rows that are read are looked at for numbers that are not finite. */
 typedef struct backend_ops {
     const char *name;
 #define OP(name, args) lath_status(*name) args;

@@ -539,6 +539,13 @@ static lath_status panels_add_features(stream *s, const op_features *a, const fl
     return cpu_add_features(s, a, by, y, memory);
 }
 
+static lath_status panels_add_all_features(stream *s, weight *rows, const float *by, int64_t n_tok, float *y,
+                                           float *memory)
+{
+    (void)memory;
+    return cpu_add_all_panels(s, rows, by, n_tok, y);
+}
+
 const backend_ops *backend_cpu(void)
 {
     static const backend_ops ops = {

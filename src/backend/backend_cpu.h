@@ -63,6 +63,8 @@ lath_status cpu_attention_weights(stream *s, const op_attention *a, int64_t toke
 /* xq: room for x in 8 bits, kern_xq_bytes; unused where products are not of integers. */
 lath_status cpu_dot_features(stream *s, const op_features *a, const float *x, float *y, void *xq);
 lath_status cpu_add_features(stream *s, const op_features *a, const float *by, float *y, float *memory);
+/* All features of many tokens, without memory. */
+lath_status cpu_add_all_panels(stream *s, weight *rows, const float *by, int64_t n_tok, float *y);
 lath_status cpu_conv_panels(stream *s, const op_conv *a);
 lath_status cpu_conv_rows(stream *s, const op_conv *a);
 /* scratch: of worker 0, each worker's scratch_floats behind the one before; cpu_delta_floats of them are used. */

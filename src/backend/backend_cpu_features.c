@@ -9,7 +9,7 @@
 
 #include "backend/backend_cpu.h"
 
-enum { TASKS_PER_THREAD = 4, TASK_ROWS = 32 };
+enum { TASKS_PER_THREAD = 4, TASK_ROWS = 32, COLUMNS = 16, STRIP_COLUMNS = 256, STRIP_ROWS = 512 };
 
 static const unsigned char *row_at(const op_features *a, int64_t i)
 {
@@ -120,4 +120,47 @@ lath_status cpu_add_features(stream *s, const op_features *a, const float *by, f
     for (int64_t p = 0; p < parts; p++)
         for (int64_t f = 0; f < d; f++) y[f] += j.sums[p * j.stride + f];
     return s->kern->first_nonfinite(DTYPE_F32, y, d) < 0 ? LATH_OK : find_nonfinite(s, a);
+}
+
+/* Many tokens: a task is a strip of columns, of which some rows at a time stay in L2 while all tokens take them. */
+typedef struct strip_job {
+    const stream *s;
+    const weight *w;
+    const float *by;
+    float *y;
+    int64_t n_tok, width;
+} strip_job;
+
+static void strip_task(void *ctx, int64_t task, int32_t worker)
+{
+    (void)worker;
+    const strip_job *j = ctx;
+    const weight *w = j->w;
+    const int64_t first = task * j->width, n = w->cols - first < j->width ? w->cols - first : j->width;
+    const int64_t row_stride = (int64_t)dtype_bytes(w->t->type, w->cols);
+    for (int64_t r = 0; r < w->rows; r += STRIP_ROWS) {
+        for (int64_t t = 0; t < j->n_tok; t++) {
+            const kern_add_rows_args k = {
+                .rows = (const char *)w->data + r * row_stride,
+                .type = w->t->type,
+                .row_stride = row_stride,
+                .by = j->by + t * w->rows + r,
+                .n = w->rows - r < STRIP_ROWS ? w->rows - r : STRIP_ROWS,
+                .f0 = first,
+                .k = n,
+                .y = j->y + t * op_row_floats(w->cols) + first,
+            };
+            j->s->kern->add_rows(&k);
+        }
+    }
+}
+
+lath_status cpu_add_all_panels(stream *s, weight *rows, const float *by, int64_t n_tok, float *y)
+{
+    const int64_t numbers = (int64_t)dtype_block_numbers(rows->t->type), unit = numbers > COLUMNS ? numbers : COLUMNS;
+    const int64_t even = cpu_ceil_div(rows->cols, (int64_t)pool_size(s->pool) * TASKS_PER_THREAD);
+    strip_job j = {.s = s, .w = rows, .by = by, .y = y, .n_tok = n_tok};
+    TRY(cpu_check_finite(s, rows));
+    j.width = cpu_ceil_div(even < STRIP_COLUMNS ? even : STRIP_COLUMNS, unit) * unit;
+    return cpu_run(s, strip_task, &j, cpu_ceil_div(rows->cols, j.width));
 }

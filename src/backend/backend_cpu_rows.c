@@ -325,6 +325,15 @@ static lath_status rows_dot_features(stream *s, const op_features *a, const floa
     return cpu_dot_features(s, a, x, y, shared_scratch(s));
 }
 
+static lath_status rows_add_all_features(stream *s, weight *rows, const float *by, int64_t n_tok, float *y,
+                                         float *memory)
+{
+    const op_features all = {rows, NULL, rows->rows};
+    for (int64_t t = 0; t < n_tok; t++)
+        TRY(cpu_add_features(s, &all, by + t * rows->rows, y + t * op_row_floats(rows->cols), memory));
+    return LATH_OK;
+}
+
 const backend_ops *backend_cpu_rows(void)
 {
     static const backend_ops ops = {
@@ -349,6 +358,7 @@ const backend_ops *backend_cpu_rows(void)
         .attention_weights = rows_attention_weights,
         .dot_features = rows_dot_features,
         .add_features = cpu_add_features,
+        .add_all_features = rows_add_all_features,
         .view_floats = rows_view_floats,
         .make_view = rows_make_view,
         .slice = rows_slice,

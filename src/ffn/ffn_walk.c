@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+enum { TOGETHER = 32 };
+
 typedef struct ffn_walk {
     ffn base;
     ffn_walk_source src;
@@ -72,11 +74,18 @@ static size_t views_floats(const ffn_walk *w, const backend_ops *ops, int64_t n_
     return ops->view_floats(n_tok, w->k ? w->most : 2 * w->most);
 }
 
+/* Tokens that take all rows of down in one pass over it. */
+static int64_t together(int64_t n_tok) { return n_tok < TOGETHER ? n_tok : TOGETHER; }
+
 static size_t walk_memory_floats(const ffn *self, const backend_ops *ops, int64_t n_tok)
 {
     const ffn_walk *w = (const ffn_walk *)self;
-    return views_floats(w, ops, n_tok) + 2 * round_up(w->src.d_model) + round_up(w->most) + 3 * round_up(w->k) +
-           ops->view_floats(1, w->k) + op_features_floats(w->src.d_model);
+    const size_t views = views_floats(w, ops, n_tok), sums = op_features_floats(w->src.d_model);
+    if (!w->k)
+        return views + round_up(together(n_tok) * w->most) + (size_t)(together(n_tok) * op_row_floats(w->src.d_model)) +
+               sums;
+    return views + 2 * round_up(w->src.d_model) + round_up(w->most) + 3 * round_up(w->k) + ops->view_floats(1, w->k) +
+           sums;
 }
 
 static token_work make_token_work(const ffn_walk *w, const backend_ops *ops, float *memory)
@@ -101,17 +110,18 @@ static void start_sum(const ffn_walk_layer *l, int64_t d, float *y)
 
 /* ------------------------------------------------------------------------------------------------------------------- all */
 
-/* out = hidden times the rows of down, all of them, token by token. */
-static lath_status add_all(const ffn_walk *w, ffn_walk_layer *l, const fwd *f, view hidden, const token_work *t,
-                           view out)
+/* out = hidden times the rows of down, all of them, some tokens at a time. */
+static lath_status add_all(const ffn_walk *w, ffn_walk_layer *l, const fwd *f, view hidden, float *memory, view out)
 {
     const backend_ops *ops = f->s->ops;
-    const op_features rows = {&l->down, NULL, l->features};
-    for (int64_t i = 0; i < hidden.n_tok; i++) {
-        TRY(ops->read_rows(f->s, hidden, i, 1, t->scores));
-        start_sum(l, w->src.d_model, t->y);
-        TRY(ops->add_features(f->s, &rows, t->scores, t->y, t->sums));
-        TRY(ops->write_rows(f->s, out, i, 1, t->y));
+    const int64_t d = w->src.d_model, step = op_row_floats(d), most = together(hidden.n_tok);
+    float *by = memory, *y = by + round_up(most * w->most), *sums = y + most * step;
+    for (int64_t t = 0, n; t < hidden.n_tok; t += n) {
+        n = hidden.n_tok - t < most ? hidden.n_tok - t : most;
+        TRY(ops->read_rows(f->s, hidden, t, n, by));
+        for (int64_t i = 0; i < n; i++) start_sum(l, d, y + i * step);
+        TRY(ops->add_all_features(f->s, &l->down, by, n, y, sums));
+        for (int64_t i = 0; i < n; i++) TRY(ops->write_rows(f->s, out, t + i, 1, y + i * step));
     }
     return LATH_OK;
 }
@@ -128,7 +138,6 @@ static lath_status walk_all(const ffn_walk *w, ffn_walk_layer *l, const fwd *f, 
     const backend_ops *ops = f->s->ops;
     const view all = ops->make_view(memory, x.n_tok, l->gate.t ? 2 * l->features : l->features),
                up = ops->slice(all, 0, l->features);
-    const token_work t = make_token_work(w, ops, memory + views_floats(w, ops, x.n_tok));
     ffn_parts own;
     if (l->gate.t) {
         const view gate = ops->slice(all, l->features, l->features);
@@ -144,7 +153,7 @@ static lath_status walk_all(const ffn_walk *w, ffn_walk_layer *l, const fwd *f, 
     ffn_note(f, layer, "walk:all", x.n_tok, x.n_tok * l->features);
     if (l->out.t) return product(f, &l->out, l->down_bias, up, out);
     if (w->own && ffn_get_parts(w->own, layer, &own)) return nn_linear(f, own.down, KERN_FN_NONE, up, out);
-    return add_all(w, l, f, up, &t, out);
+    return add_all(w, l, f, up, memory + views_floats(w, ops, x.n_tok), out);
 }
 
 /* ------------------------------------------------------------------------------------------------------------------- top */

@@ -106,12 +106,42 @@ static void nonfinite_features(env *e, int64_t d)
     err_clear(&e->err);
 }
 
+/* All rows for the tokens of the shape; each is what it is alone. */
+static void all_features_of(env *e, dtype type, int64_t d, int64_t n_tok)
+{
+    const int64_t step = op_row_floats(d);
+    float *values, *by = rnd_floats(e, n_tok * FEATURES, 1),
+                   *y = arena_bytes(&e->mem, (size_t)(n_tok * step) * sizeof(float), 64), *one = y;
+    weight *w = feature_rows(e, type, d, &values);
+    assert_non_null(y);
+    for (int64_t i = 0; i < n_tok * step; i++) y[i] = (float)(i % step) / 64;
+    assert_ok(e->ops->add_all_features(&e->s, w, by, n_tok, y, feature_memory(e, d)), e->err);
+    for (int64_t t = 0; t < n_tok; t++) {
+        memcpy(keep(e, d), y + t * step, (size_t)d * sizeof(float));
+        for (int64_t f = 0; f < d; f++) {
+            double want = (double)f / 64, size = fabs(want);
+            for (int64_t i = 0; i < FEATURES; i++) {
+                const double term = (double)by[t * FEATURES + i] * (double)values[i * d + f];
+                want += term, size += fabs(term);
+            }
+            close_to("add_all_features", y[t * step + f], want, 2e-6 * size + 1e-9);
+        }
+    }
+    one = arena_bytes(&e->mem, (size_t)step * sizeof(float), 64);
+    assert_non_null(one);
+    for (int64_t i = 0; i < step; i++) one[i] = (float)i / 64;
+    assert_ok(e->ops->add_all_features(&e->s, w, by + (n_tok - 1) * FEATURES, 1, one, feature_memory(e, d)), e->err);
+    assert_memory_equal(one, y + (n_tok - 1) * step, (size_t)d * sizeof(float));
+}
+
 static void case_features(env *e, const shape *s)
 {
     static const int64_t chosen[CHOICES] = {0, 1, 6, 37, FEATURES};
     static const dtype floats[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_F8_E4M3, DTYPE_F8_E5M2};
     for (int i = 0; i < CHOICES; i++) features_of(e, floats[(i + s->n_tok) % 5], s->d, chosen[i]);
     nonfinite_features(e, s->d);
+    all_features_of(e, floats[s->n_tok % 5], s->d, s->n_tok);
+    if (s->n_tok <= BACKEND_ROWS_MOST) all_features_of(e, s->d == 7 ? DTYPE_Q8_0 : DTYPE_Q4_K, 512, s->n_tok);
     for (int type = 0, i = 0; type < DTYPE_COUNT; type++) {
         if (!dtype_is_block((dtype)type)) continue;
         if (++i % 5 != s->n_tok % 5) continue; /* each of them with some shape */

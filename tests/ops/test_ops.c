@@ -786,6 +786,7 @@ static const struct {
     {"delta", case_delta},
     {"dot_features", case_features},
     {"add_features", case_features},
+    {"add_all_features", case_features},
     {"pool", case_pool},
 };
 enum { N_CASES = sizeof(cases) / sizeof(cases[0]) };

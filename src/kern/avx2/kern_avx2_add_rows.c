@@ -64,11 +64,12 @@ VEC_INLINE void add_floats(const dtype type, const int64_t size, const int n, co
 {
     const __m256 b0 = _mm256_set1_ps(rows->by[0]), b1 = _mm256_set1_ps(rows->by[1]), b2 = _mm256_set1_ps(rows->by[2]),
                  b3 = _mm256_set1_ps(rows->by[3]);
-    const int64_t turn = k - AHEAD / size; /* from here on the lines are the next rows' */
+    const int64_t ahead = AHEAD < k * size ? AHEAD : k * size,
+                  turn = k - ahead / size; /* then the lines are the next rows' */
     int64_t f = 0;
     for (; f + 16 <= k; f += 16) {
         if (f < turn)
-            ask(rows, f * size + AHEAD);
+            ask(rows, f * size + ahead);
         else
             ask(next, (f - turn) * size);
         ADD_EIGHT(f);
