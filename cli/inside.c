@@ -119,7 +119,9 @@ lath_status inside_open(inside *x, const lath_model *model, const options *o, la
 lath_status inside_attach(const inside *x, lath_session *s, lath_error *err)
 {
     if (x->ffn) TRY(lath_session_set_ffn(s, x->ffn, err));
-    return x->hooks ? lath_session_set_hooks(s, x->hooks, err) : LATH_OK;
+    lath_status st = x->hooks ? lath_session_set_hooks(s, x->hooks, err) : LATH_OK;
+    /* Only a patch has a position of its own. */
+    return st == LATH_ERR_USAGE ? err_wrap(err, st, "--patch") : st;
 }
 
 lath_status inside_check(const inside *x, lath_error *err)
