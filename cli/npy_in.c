@@ -72,10 +72,11 @@ static lath_status take_type(npy *x, lath_error *err)
 {
     const char *descr = value_of(x, "'descr'");
     x->item = begins(x, descr, "'<f4'") ? 4 : begins(x, descr, "'<f8'") ? 8 : begins(x, descr, "'<f2'") ? 2 : 0;
-    if (!x->item)
-        return err_set(err, LATH_ERR_INPUT, "%s: its type is %.*s; want '<f4', '<f8' or '<f2'", x->path,
-                       descr ? (int)strcspn(descr, ",}\n") : 9, descr ? descr : "not there");
-    return LATH_OK;
+    if (x->item) return LATH_OK;
+    const char *end = x->head + x->head_len, *stop = descr;
+    while (stop && stop < end && !strchr(",}\n", *stop)) stop++;
+    return err_set(err, LATH_ERR_INPUT, "%s: its type is %.*s; want '<f4', '<f8' or '<f2'", x->path,
+                   descr ? (int)(stop - descr) : 9, descr ? descr : "not there");
 }
 
 /* (d,) or (1, d). */

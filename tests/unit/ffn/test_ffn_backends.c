@@ -78,7 +78,7 @@ static float *make_matrix(made *m, weight *w, int64_t rows, int64_t cols, float 
                                                   : type == DTYPE_Q4_K ? 900.0f
                                                                        : 4096.0f)),
                        dmin = half_from_f32(scale / 120.0f);
-        for (size_t k = 0; k < size; k++) p[i + k] = (unsigned char)(rnd(m) * 128);
+        for (size_t k = 0; k < size; k++) p[i + k] = (unsigned char)(int)(rnd(m) * 128);
         memcpy(p + i + (type == DTYPE_Q6_K ? 208 : 0), &d, 2);
         if (type == DTYPE_Q4_K) memcpy(p + i + 2, &dmin, 2);
     }
