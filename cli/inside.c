@@ -158,8 +158,11 @@ lath_status inside_note(const inside *x, lath_error *err)
     if (!x->ffn || x->o->quiet || x->o->verbose == 0) return LATH_OK;
     for (int32_t first = 0; first < x->n_layers; first = end) {
         TRY(next_range(x->ffn, x->n_layers, first, &end, &l, err));
-        fprintf(stderr, "lath: FFN of layers %d-%d: %s; went %s, %.0f features a token, %.3f s\n", (int)first,
-                (int)end - 1, l.description, l.path ? l.path : "nowhere", per_token(&l), l.seconds);
+        fprintf(stderr, "lath: FFN of layers %d-%d: %s; went %s, ", (int)first, (int)end - 1, l.description,
+                l.path ? l.path : "nowhere");
+        /* Features are not counted where another process or a function computes, and there are none where nothing does. */
+        if (l.features) fprintf(stderr, "%.0f features a token, ", per_token(&l));
+        fprintf(stderr, "%.3f s\n", l.seconds);
     }
     return LATH_OK;
 }
