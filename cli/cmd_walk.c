@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "lath/lath_vindex.h"
 #include "lm.h"
@@ -139,6 +140,8 @@ static lath_status find_best(walk_job *j, lath_error *err)
 static lath_status open_index(walk_job *j, lath_error *err)
 {
     const options *o = j->lm.o;
+    if (!o->index && !file_is_dir(buf_cstr(&j->lm.s.path)))
+        return err_set(err, LATH_ERR_USAGE, "--index: name the folder that lath extract has made (or give it to -m)");
     return lath_vindex_open(j->lm.s.rt, o->index ? o->index : buf_cstr(&j->lm.s.path), &j->index, err);
 }
 

@@ -119,7 +119,9 @@ lath_status inside_open(inside *x, const lath_model *model, const options *o, la
 lath_status inside_attach(const inside *x, lath_session *s, lath_error *err)
 {
     if (x->ffn) TRY(lath_session_set_ffn(s, x->ffn, err));
-    return x->hooks ? lath_session_set_hooks(s, x->hooks, err) : LATH_OK;
+    lath_status st = x->hooks ? lath_session_set_hooks(s, x->hooks, err) : LATH_OK;
+    /* Only a patch has a position of its own. */
+    return st == LATH_ERR_USAGE ? err_wrap(err, st, "--patch") : st;
 }
 
 lath_status inside_check(const inside *x, lath_error *err)
@@ -156,8 +158,11 @@ lath_status inside_note(const inside *x, lath_error *err)
     if (!x->ffn || x->o->quiet || x->o->verbose == 0) return LATH_OK;
     for (int32_t first = 0; first < x->n_layers; first = end) {
         TRY(next_range(x->ffn, x->n_layers, first, &end, &l, err));
-        fprintf(stderr, "lath: FFN of layers %d-%d: %s; went %s, %.0f features a token, %.3f s\n", (int)first,
-                (int)end - 1, l.description, l.path ? l.path : "nowhere", per_token(&l), l.seconds);
+        fprintf(stderr, "lath: FFN of layers %d-%d: %s; went %s, ", (int)first, (int)end - 1, l.description,
+                l.path ? l.path : "nowhere");
+        /* Features are not counted where another process or a function computes, and there are none where nothing does. */
+        if (l.features) fprintf(stderr, "%.0f features a token, ", per_token(&l));
+        fprintf(stderr, "%.3f s\n", l.seconds);
     }
     return LATH_OK;
 }

@@ -3,7 +3,7 @@
  * custom_ffn.c: an FFN of one's own in the place of a model's. This one looks its answers up: what the model's FFNs gave in a first run it gives in a second, less
  * everything in the layers from the middle on whose length is below a threshold, and the program says how far the next token's logits moved.
  *
- *     cc custom_ffn.c $(pkg-config --cflags --libs lath) -o custom_ffn && ./custom_ffn gemma-3-270m.gguf "The capital of France is"
+ *     cc custom_ffn.c $(pkg-config --cflags --libs lath) -lm -o custom_ffn && ./custom_ffn gemma-3-270m.gguf "The capital of France is"
  */
 #include <math.h>
 #include <stdio.h>

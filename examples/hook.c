@@ -3,7 +3,7 @@
  * hook.c: which layer a model's next token hangs on: leaves one layer out after the other, and shows what becomes of the probability of the token that the whole model
  * would have taken. A hook of its own counts the heads' results that pass by.
  *
- *     cc hook.c $(pkg-config --cflags --libs lath) -o hook && ./hook gemma-3-270m.gguf "The capital of France is"
+ *     cc hook.c $(pkg-config --cflags --libs lath) -lm -o hook && ./hook gemma-3-270m.gguf "The capital of France is"
  */
 #include <math.h>
 #include <stdio.h>

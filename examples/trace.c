@@ -2,7 +2,7 @@
  *
  * trace.c: what each layer of a language model did to the stream behind a prompt's last token, and what the model would have said had it ended there.
  *
- *     cc trace.c $(pkg-config --cflags --libs lath) -o trace && ./trace gemma-3-270m.gguf "The capital of France is"
+ *     cc trace.c $(pkg-config --cflags --libs lath) -lm -o trace && ./trace gemma-3-270m.gguf "The capital of France is"
  */
 #include <math.h>
 #include <stdio.h>

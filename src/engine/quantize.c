@@ -367,6 +367,8 @@ static lath_status open_source(job *j, const char *dir, lath_error *err)
     if (gguf_is_name(dir) && !file_is_dir(dir))
         return err_set(err, LATH_ERR_UNSUPPORTED, "%s: only directories of Hugging Face can be converted", dir);
     TRY(lath_model_open(j->rt, dir, NULL, &j->m, err));
+    if (j->m->bare)
+        return err_set(err, LATH_ERR_UNSUPPORTED, "%s: is an index of features; convert the model it was made of", dir);
     j->config_name = file_join_in(&j->mem, j->m->st.encoder_dir, "config.json");
     if (!j->config_name) return err_nomem(err, strlen(dir));
     for (int32_t i = 0; i < j->m->st.n_steps; i++)

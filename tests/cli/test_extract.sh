@@ -46,6 +46,8 @@ run walk -m "$X" "the cat" --top 28; fails_with 2 'top 28: layer 0 has 27 featur
 run walk -m "$X" "the cat" --layers 2; fails_with 2 'layers 0 to 1'
 run walk -m "$X" "the cat" --layers 1-0; fails_with 2 'layers'
 run walk -m "$X" "the cat" --layers x; fails_with 2 'want A, A- or A-B'
+run walk -m "$T/m.gguf" "the cat"; fails_with 2 '--index: name the folder that lath extract has made'
+run quantize -m "$X" -o "$T/x.gguf" --type q8_0; fails_with 4 'is an index of features'; [ ! -e "$T/x.gguf" ] || fail "a file was written"
 run walk -m "$M" --index "$T/none" "the cat"; fails_with 3 'none: no such directory'
 run walk -m "$M" --index "$T/empty" "the cat"; fails_with 4 'level "browse"'
 run walk -m "$TESTS/golden/decoder/qwen3_yarn_tied" --index "$X" "the cat"; fails_with 3 'another model'
