@@ -54,6 +54,7 @@ check "it begins with TRAC" [ "$(head -c 4 "$T/t.trac")" = TRAC ]
 D=$(u32 8) LAYERS=$(u32 12) N=$(u32 16)
 check "as long as its header says" [ "$(wc -c <"$T/t.trac")" -eq $((64 + N * (LAYERS + 1) * 3 * D * 4)) ]
 run trace -m "$M" --save "$T/u.trac" "$P"; fails_with 2 '--positions all'
+run trace -m "$M" --positions all --save "$T/u" -o "$T/u" "$P"; fails_with 2 'is both'; check "nothing is written" [ ! -e "$T/u" ]
 run trace -m "$M" --positions all --save "$T/nowhere/t.trac" "$P"; exit_is 7; err_has nowhere
 
 # edits: what was there put in its place changes nothing, what another text had does
