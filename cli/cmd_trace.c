@@ -218,6 +218,8 @@ static lath_status open_model(trace_job *j, options *o, lath_error *err)
     j->lm = (lm_job){.o = o, .info = {.struct_size = sizeof(j->lm.info)}};
     if (o->save && !o->positions)
         return err_set(err, LATH_ERR_USAGE, "--save: a trace file has every token: --positions all");
+    if (o->save && o->output && strcmp(o->save, o->output) == 0)
+        return err_set(err, LATH_ERR_USAGE, "--save and --output: \"%s\" is both", o->save);
     TRY(setup_model(&j->lm.s, o, err));
     TRY(lath_model_get_info(j->lm.s.model, &j->lm.info, err));
     return inside_open(&j->in, j->lm.s.model, o, err);

@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 
-enum { MAGIC_BYTES = 6, BYTES_MOST = 64 << 20 };
+enum { MAGIC_BYTES = 6, BYTES_MOST = 64 << 20, QUOTE = 40 };
 
 typedef struct npy {
     const char *path;
@@ -68,15 +68,23 @@ static bool begins(const npy *x, const char *at, const char *with)
     return at && (size_t)(x->head + x->head_len - at) >= n && memcmp(at, with, n) == 0;
 }
 
+/* How much of a value a message shows: up to a comma, a bracket or the line's end. No 0 is behind the dictionary. */
+static int quoted(const npy *x, const char *at)
+{
+    const size_t left = (size_t)(x->head + x->head_len - at);
+    size_t n = 0;
+    while (n < left && n < QUOTE && !strchr(",}\n", at[n])) n++;
+    return (int)n;
+}
+
 static lath_status take_type(npy *x, lath_error *err)
 {
     const char *descr = value_of(x, "'descr'");
     x->item = begins(x, descr, "'<f4'") ? 4 : begins(x, descr, "'<f8'") ? 8 : begins(x, descr, "'<f2'") ? 2 : 0;
-    if (x->item) return LATH_OK;
-    const char *end = x->head + x->head_len, *stop = descr;
-    while (stop && stop < end && !strchr(",}\n", *stop)) stop++;
-    return err_set(err, LATH_ERR_INPUT, "%s: its type is %.*s; want '<f4', '<f8' or '<f2'", x->path,
-                   descr ? (int)(stop - descr) : 9, descr ? descr : "not there");
+    if (!x->item)
+        return err_set(err, LATH_ERR_INPUT, "%s: its type is %.*s; want '<f4', '<f8' or '<f2'", x->path,
+                       descr ? quoted(x, descr) : 9, descr ? descr : "not there");
+    return LATH_OK;
 }
 
 /* (d,) or (1, d). */
@@ -87,7 +95,8 @@ static lath_status take_shape(npy *x, lath_error *err)
     bool sound = begins(x, at, "(");
     if (sound) at++;
     while (sound && at < end && *at != ')') {
-        if (*at >= '0' && *at <= '9' && n < 2 && dims[n] <= BYTES_MOST) {
+        const bool digit = *at >= '0' && *at <= '9';
+        if (digit && n < 2 && dims[n] <= BYTES_MOST && !(at[-1] == ' ' && dims[n])) {
             dims[n] = dims[n] * 10 + (size_t)(*at - '0');
         } else if (*at == ',') {
             n++;
@@ -101,7 +110,7 @@ static lath_status take_shape(npy *x, lath_error *err)
     x->d = n == 2 ? dims[1] : dims[0];
     if (!sound || x->d == 0 || x->d > BYTES_MOST)
         return err_set(err, LATH_ERR_INPUT, "%s: its shape is %.*s; want (d,) or (1, d)", x->path,
-                       shape && at < end ? (int)(at - shape + 1 < 40 ? at - shape + 1 : 40) : 9,
+                       shape && at < end ? (int)(at - shape + 1 < QUOTE ? at - shape + 1 : QUOTE) : 9,
                        shape && at < end ? shape : "not there");
     return LATH_OK;
 }

@@ -3,6 +3,7 @@
 #include "ffn_server.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -11,7 +12,12 @@
 
 #define TYPE_F32 "application/x-larql-ffn"
 #define TYPE_F16 "application/x-larql-ffn-f16"
-enum { MOST_LAYERS = 1 << 12, FULL_OUTPUT = 1, HEADER_WORDS = 4 };
+enum {
+    MOST_LAYERS = 1 << 12,
+    FULL_OUTPUT = 1,
+    HEADER_WORDS = 4,
+    MOST_NUMBERS = 1 << 26 /* of an answer: the same rows may be asked through all layers, in a few bytes more */
+};
 static const uint32_t SEVERAL = 0xffffffff;
 
 struct ffn_server {
@@ -236,13 +242,23 @@ static void write_binary(const ffn_server *s, const job *j, bool half, http_out 
 
 /* ------------------------------------------------------------------------------------------------------------ requests */
 
+/* Media types are the same in any case, and may have parameters behind a semicolon (RFC 9110, 8.3.1). */
+static bool is_type(const char *type, const char *want)
+{
+    const size_t n = strlen(want);
+    return strncasecmp(type, want, n) == 0 && (type[n] == 0 || type[n] == ';' || type[n] == ' ');
+}
+
 static bool compute(const ffn_server *s, job *j, arena *mem, http_out *out)
 {
     const size_t n = j->n_tok * (size_t)s->info.d_model;
     const double begin = clock_now();
     lath_error err;
-    size_t all;
-    j->out = __builtin_mul_overflow(n, j->n_layers, &all) ? NULL : floats(mem, all);
+    if (n > MOST_NUMBERS / j->n_layers) {
+        http_say_error(out, 413, "an answer of more than %d numbers: ask in parts", MOST_NUMBERS);
+        return false;
+    }
+    j->out = floats(mem, n * j->n_layers);
     if (!j->out) {
         http_say_error(out, 503, "out of memory");
         return false;
@@ -262,7 +278,7 @@ static void walk_ffn(ffn_server *s, const http_in *in, http_out *out)
 {
     arena mem;
     job j = {0};
-    const bool binary = strcmp(in->type, TYPE_F32) == 0;
+    const bool binary = is_type(in->type, TYPE_F32);
     arena_init(&mem, alloc_default());
     const bool good = (binary ? read_binary(s, in, &j, &mem, out) : read_json(s, in, &j, &mem, out)) &&
                       check_job(s, &j, out) && compute(s, &j, &mem, out);

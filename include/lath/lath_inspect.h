@@ -159,7 +159,7 @@ LATH_API void lath_ffn_reset(lath_ffn *ffn);
 
 /* The FFN of one layer by itself: out := FFN(rows), both [n, d_model], rows as FFN_IN has them; norms behind it are not in it. ffn NULL: the model's own. A single
  * row is computed as a step of a session computes it. Any number of threads where ffn is NULL. LATH_ERR_USAGE: no such layer; a layer that a gain stands in for.
- * LATH_ERR_INPUT: err->item is a row with a number that is not finite. */
+ * LATH_ERR_INPUT: err->item is a row with a number that is not finite, before or behind the FFN. */
 LATH_API lath_status lath_ffn_run(const lath_model *model, lath_ffn *ffn, int32_t layer, const float *rows, size_t n,
                                   float *out, lath_error *err);
 

@@ -209,6 +209,14 @@ static lath_status run_rows(alone *a, ffn *of, ffn_took *took, int32_t layer, in
     return ops->read_rows(&a->s, a->out, 0, n, out);
 }
 
+static lath_status check_rows(const lath_model *model, const char *what, const float *rows, size_t n, lath_error *err)
+{
+    const int64_t d = model->arch.dims.d_model, bad = model->rt->kern.first_nonfinite(DTYPE_F32, rows, (int64_t)n * d);
+    if (bad < 0) return LATH_OK;
+    return err_item(err, LATH_ERR_INPUT, bad / d, "row %lld: %snumber %lld is not finite", (long long)(bad / d), what,
+                    (long long)(bad % d));
+}
+
 lath_status lath_ffn_run(const lath_model *model, lath_ffn *given, int32_t layer, const float *rows, size_t n,
                          float *out, lath_error *err)
 {
@@ -224,10 +232,8 @@ lath_status lath_ffn_run(const lath_model *model, lath_ffn *given, int32_t layer
         return err_set(err, LATH_ERR_USAGE, "lath_ffn_run: a gain stands in for layer %d", layer);
     if (n == 0) return LATH_OK;
     if (n > (size_t)INT32_MAX) return err_set(err, LATH_ERR_LIMIT, "lath_ffn_run: %zu rows", n);
-    const int64_t d = dims->d_model, bad = model->rt->kern.first_nonfinite(DTYPE_F32, rows, (int64_t)n * d);
-    if (bad >= 0)
-        return err_item(err, LATH_ERR_INPUT, bad / d, "row %lld: number %lld is not finite", (long long)(bad / d),
-                        (long long)(bad % d));
+    TRY(check_rows(model, "", rows, n, err));
+    const int64_t d = dims->d_model;
     ffn *const of = given && given->choice.ffn ? given->choice.ffn : model->arch.ffn;
     TRY(make_alone(model, of, n < RUN_ROWS ? (int64_t)n : RUN_ROWS, &a, err));
     lath_status st = LATH_OK;
@@ -238,5 +244,6 @@ lath_status lath_ffn_run(const lath_model *model, lath_ffn *given, int32_t layer
     }
     pool_leave(a.s.pool);
     alloc_release(&model->rt->alloc, a.block, a.bytes);
-    return st;
+    TRY(st);
+    return check_rows(model, "its result: ", out, n, err);
 }

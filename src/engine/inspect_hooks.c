@@ -364,6 +364,9 @@ lath_status lath_hooks_steer(lath_hooks *h, int32_t layer, int32_t position, con
     if (!h || !vector) return err_set(err, LATH_ERR_USAGE, "lath_hooks_steer: an argument is missing");
     TRY(check_vector(h, "steer", vector, d, err));
     if (!isfinite(alpha)) return err_set(err, LATH_ERR_USAGE, "steer: alpha is not finite");
+    for (size_t i = 0; i < d; i++)
+        if (!isfinite(alpha * vector[i]))
+            return err_set(err, LATH_ERR_INPUT, "steer: alpha times number %zu of the vector is too large for f32", i);
     return edit_stream(h, "steer", HOOK_ADD, layer, position, vector, alpha, err);
 }
 

@@ -20,7 +20,7 @@
 
 #define TYPE_F32 "application/x-larql-ffn"
 #define TYPE_F16 "application/x-larql-ffn-f16"
-enum { HEADER = 16, ANSWER_HEADER = 12, FULL_OUTPUT = 1, QUOTE = 80 };
+enum { HEADER = 16, ANSWER_HEADER = 12, FULL_OUTPUT = 1, QUOTE = 80, JSON_MOST = 4096, JSON_NUMBER = 64 };
 
 typedef struct ffn_remote {
     ffn base;
@@ -140,6 +140,9 @@ static lath_status read_json(const ffn_remote *r, int32_t layer, int64_t n, cons
     arena mem;
     json_value *v = NULL;
     const json_options most = {.max_bytes = a->n + 1};
+    /* What is parsed takes much more memory than its text. */
+    if (a->n > JSON_MOST + JSON_NUMBER * (size_t)(n * r->of.d_model))
+        return refuse(r, layer, "the answer is much longer than its rows", err);
     arena_init(&mem, r->alloc);
     lath_status st = json_parse(&mem, "the answer", a->body, a->n, &most, &v, err);
     if (st == LATH_OK)

@@ -174,6 +174,9 @@ static lath_status open_cached(const spec *sp, const route *r, const char *inner
     route of = *r;
     ffn *made = env->model;
     of.item = (char *)inner;
+    /* One of another has nothing to add, and a long row of them takes a long row of memories. */
+    if (inner && (strcmp(inner, "cached") == 0 || argument(inner, "cached")))
+        return err_set(err, LATH_ERR_USAGE, "ffn: \"%.80s\": a cache of a cache", r->item);
     if (inner && argument(inner, "gain"))
         return err_set(err, LATH_ERR_USAGE, "ffn: \"%s\": a gain is no FFN that can be cached", r->item);
     if (inner) TRY(open_item(sp, &of, &made, err));

@@ -54,6 +54,7 @@ check "it begins with TRAC" [ "$(head -c 4 "$T/t.trac")" = TRAC ]
 D=$(u32 8) LAYERS=$(u32 12) N=$(u32 16)
 check "as long as its header says" [ "$(wc -c <"$T/t.trac")" -eq $((64 + N * (LAYERS + 1) * 3 * D * 4)) ]
 run trace -m "$M" --save "$T/u.trac" "$P"; fails_with 2 '--positions all'
+run trace -m "$M" --positions all --save "$T/u" -o "$T/u" "$P"; fails_with 2 'is both'; check "nothing is written" [ ! -e "$T/u" ]
 run trace -m "$M" --positions all --save "$T/nowhere/t.trac" "$P"; exit_is 7; err_has nowhere
 
 # edits: what was there put in its place changes nothing, what another text had does
@@ -125,6 +126,11 @@ vector 0 1 | head -c $((4 * D - 4)) | npy "$T/short.npy"; refused 5 "$((D - 1)) 
 head -c 100 "$T/same.npy" >"$T/cut.npy"; refused 3 'cut.npy: is cut' --steer "0:$T/cut.npy"
 printf 'no npy file' >"$T/no.npy"; refused 3 'no.npy: is no npy file' --steer "0:$T/no.npy"
 sed 's/<f4/<i4/' "$T/same.npy" >"$T/int.npy"; refused 5 "its type is '<i4'" --steer "0:$T/int.npy"
+# head DICTIONARY LENGTH: an npy file of nothing but its header
+head_only() { printf '\223NUMPY\001\000'; printf "\\$(printf %o "$2")\\000"; printf '%s' "$1"; }
+head_only "{'descr': aaaa" 14 >"$T/open.npy"; refused 5 "its type is aaaa; want" --steer "0:$T/open.npy"
+sed "s/shape': (24,)/shape': (2 4)/" "$T/same.npy" >"$T/two.npy"; refused 5 'its shape is (2 4)' --steer "0:$T/two.npy"
+{ printf '\377\377\177\177'; vector 0 1 | head -c $((4 * D - 4)); } | npy "$T/big.npy"; refused 5 'alpha times number 0 of the vector is too large' --steer "0:$T/big.npy:-100"
 refused 2 'k of 0' --ffn sparse:0
 refused 2 'not known' --ffn nothing
 refused 2 'layer' --ffn 0=dense

@@ -158,6 +158,7 @@ static void test_bad_requests(void **state)
         {"/v1/walk-ffn", "application/json", "{\"layers\":[2,1],\"full_output\":true,\"residual\":%s}", 200,
          "{\"results\":[{\"layer\":2,"},
         {"/v1/walk-ffn", "application/x-larql-ffn", "abc", 400, "a body of 3 bytes"},
+        {"/v1/walk-ffn", "Application/X-Larql-FFN; v=1", "abc", 400, "a body of 3 bytes"},
         {"/v1/walk-ffn", "application/x-larql-ffn", "aaaabbbbccccdddd", 400, "numbers: want"},
     };
     opened o = open_model(models[0]);
@@ -190,6 +191,20 @@ static void test_bad_requests(void **state)
     const http_request q = {.path = "/v1/walk-ffn", .type = "application/x-larql-ffn", .body = large, .n = 3 << 20};
     assert_ok(http_client_call(c, &q, &a, &err), err);
     assert_int_equal(a.status, 413);
+    /* 4096 times the same layer: an answer of gigabytes for a few kilobytes */
+    const uint32_t layers = 4096, d = (uint32_t)o.model->arch.dims.d_model, tokens = (1 << 15) / d + 1;
+    uint32_t *words = (uint32_t *)(void *)large;
+    memset(large, 0, 3 << 20);
+    words[0] = 0xffffffff, words[1] = layers;
+    for (uint32_t i = 0; i < layers; i++) words[2 + i] = 1;
+    words[2 + layers] = tokens, words[3 + layers] = 1;
+    const http_request many = {.path = "/v1/walk-ffn",
+                               .type = "application/x-larql-ffn",
+                               .body = large,
+                               .n = 4 * (5 + layers + (size_t)tokens * d)};
+    assert_ok(http_client_call(c, &many, &a, &err), err);
+    assert_int_equal(a.status, 413);
+    assert_non_null(strstr(a.body, "ask in parts"));
     free(large);
     http_client_close(c);
     close_model(&o);
@@ -375,6 +390,7 @@ typedef struct bad_answer {
 
 static void test_bad_answers(void **state)
 {
+    static char long_answer[8192];
     static const bad_answer all[] = {
         {FFN_WIRE_F32, BYTES(FFN_TYPE "\2\0\0\0\1\0\0\0\0\0\0\0\0\0\200\77\0\0\0"), "has another length than its rows"},
         {FFN_WIRE_F32, BYTES(FFN_TYPE "\1\0\0\0\1\0\0\0\0\0\0\0\0\0\200\77\0\0\0\0"),
@@ -394,8 +410,11 @@ static void test_bad_answers(void **state)
         {FFN_WIRE_JSON, BYTES(OK "application/json\r\n\r\n{\"layer\":2,\"output\":[1,\"2\"]}"), "what is no number"},
         {FFN_WIRE_JSON, BYTES(OK "application/json\r\n\r\n{\"layer\":2,\"output\":[1,"), "the answer is no JSON"},
         {FFN_WIRE_JSON, BYTES(OK "application/json\r\n\r\n{\"layer\":2,\"output\":[1,1e99]}"), "not finite"},
+        {FFN_WIRE_JSON, long_answer, sizeof(long_answer), "much longer than its rows"},
     };
     (void)state;
+    memset(long_answer, ' ', sizeof(long_answer));
+    memcpy(long_answer, OK "application/json\r\n\r\n{", sizeof(OK "application/json\r\n\r\n{") - 1);
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         const char *const answers[] = {STATS, all[i].answer, NULL};
         script s = {.answers = answers, .sizes = {0, all[i].n}};

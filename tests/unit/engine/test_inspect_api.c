@@ -390,6 +390,9 @@ static void refused_ffns(const inside_case *c)
     rows[c->d + 1] = INFINITY;
     assert_refused(lath_ffn_run(c->model, NULL, 0, rows, 2, rows, &err), err, LATH_ERR_INPUT, "row 1");
     assert_int_equal(err.item, 1);
+    for (size_t i = 0; i < 2 * (size_t)c->d; i++) rows[i] = i < (size_t)c->d ? 0 : 3e38f;
+    assert_refused(lath_ffn_run(c->model, NULL, 0, rows, 2, rows, &err), err, LATH_ERR_INPUT, "row 1: its result");
+    assert_int_equal(err.item, 1);
     test_free(rows);
 }
 

@@ -200,6 +200,8 @@ static const bad bads[] = {
     {"gain:1e99", LATH_ERR_USAGE, "ffn: \"gain:1e99\": want a number"},
     {"gain:nan", LATH_ERR_USAGE, "want a number"},
     {"cached:gain:2", LATH_ERR_USAGE, "a gain is no FFN that can be cached"},
+    {"cached:cached", LATH_ERR_USAGE, "a cache of a cache"},
+    {"0=cached:cached:sparse:2,1-=dense", LATH_ERR_USAGE, "a cache of a cache"},
     {"cached:", LATH_ERR_USAGE, "ffn: \"\" is not known"},
     {"remote:http://x,wire=f8", LATH_ERR_USAGE, "option \"wire=f8\" is not known, only wire=f32, f16 or json"},
     {"0-2=dense", LATH_ERR_USAGE, "ffn: layer 3 has no route"},
