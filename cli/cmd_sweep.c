@@ -54,9 +54,12 @@ static lath_status add_question(sweep_job *j, lath_text line, lath_error *err)
     TRY(json_get_str(v, "answer", "prompts", &q.answer, err));
     if (!q.prompt || !q.answer)
         return err_set(err, LATH_ERR_INPUT, "want an object with \"prompt\" and \"answer\", two strings");
+    if (!*q.answer) return err_set(err, LATH_ERR_INPUT, "the answer is empty");
     const buf text = {.data = (char *)(uintptr_t)q.prompt, .len = strlen(q.prompt)};
     TRY(lm_encode(&j->lm, &text, err));
     q.n = j->lm.n;
+    if (j->lm.info.max_tokens > 0 && q.n > (size_t)j->lm.info.max_tokens)
+        return err_set(err, LATH_ERR_WINDOW, "%zu tokens, the model's window has %d", q.n, (int)j->lm.info.max_tokens);
     q.ids = arena_array(&j->mem, q.n, sizeof(*q.ids));
     if (!q.ids) return err_nomem(err, q.n * sizeof(*q.ids));
     memcpy(q.ids, j->lm.ids, q.n * sizeof(*q.ids));

@@ -106,6 +106,9 @@ out_has '"boundary":2,.*"max_drift":0\.\{0,1\}0*,'
 out_has '^"prompts":\[{"prompt":"the boat","answer":"and","token_id":'
 run sweep -m "$M" --index "$T/x" -f "$T/p.jsonl"; exit_is 0; out_has '^boundary  correct  mean prob'
 printf '{"prompt":"the boat"}\n' >"$T/q.jsonl"; run sweep -q -m "$M" --index "$T/x" -f "$T/q.jsonl"; fails_with 5 'q.jsonl: line 1: .*"prompt" and "answer"'
+printf '{"prompt":"a","answer":""}\n' >"$T/q.jsonl"; run sweep -q -m "$M" --index "$T/x" -f "$T/q.jsonl"; fails_with 5 'q.jsonl: line 1: the answer is empty'
+{ cat "$T/p.jsonl"; printf '{"prompt":"'; i=0; while [ $i -lt 600 ]; do printf 'a '; i=$((i + 1)); done; printf '","answer":"b"}\n'; } >"$T/q.jsonl"
+run sweep -q -m "$M" --index "$T/x" -f "$T/q.jsonl"; fails_with 5 'q.jsonl: line 4: .* window has 512'
 : >"$T/q.jsonl"; run sweep -q -m "$M" --index "$T/x" -f "$T/q.jsonl"; fails_with 5 'no prompts'
 run sweep -q -m "$M" --index "$T/x" 'the boat'; fails_with 2 'sweep'
 
