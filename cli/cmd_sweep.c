@@ -49,11 +49,12 @@ static lath_status add_question(sweep_job *j, lath_text line, lath_error *err)
 {
     json_value *v;
     question q = {0};
-    TRY(json_parse(&j->mem, "prompts", line.data, line.len, NULL, &v, err));
-    TRY(json_get_str(v, "prompt", "prompts", &q.prompt, err));
-    TRY(json_get_str(v, "answer", "prompts", &q.answer, err));
-    if (!q.prompt || !q.answer)
-        return err_set(err, LATH_ERR_INPUT, "want an object with \"prompt\" and \"answer\", two strings");
+    lath_status st = json_parse(&j->mem, "prompts", line.data, line.len, NULL, &v, err);
+    if (st == LATH_OK) st = json_get_str(v, "prompt", "prompts", &q.prompt, err);
+    if (st == LATH_OK) st = json_get_str(v, "answer", "prompts", &q.answer, err);
+    if (st == LATH_ERR_NOMEM) return st;
+    if (st != LATH_OK || !q.prompt || !q.answer)
+        return err_set(err, LATH_ERR_INPUT, "want a JSON object with \"prompt\" and \"answer\", two strings");
     if (!*q.answer) return err_set(err, LATH_ERR_INPUT, "the answer is empty");
     const buf text = {.data = (char *)(uintptr_t)q.prompt, .len = strlen(q.prompt)};
     TRY(lm_encode(&j->lm, &text, err));

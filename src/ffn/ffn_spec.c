@@ -201,6 +201,8 @@ static lath_status open_item(const spec *sp, const route *r, ffn **out, lath_err
     if ((arg = argument(r->item, "sparse"))) return open_sparse(sp, r, arg, out, err);
     if ((arg = argument(r->item, "walk"))) return open_walk(sp, r, arg, out, err);
     if ((arg = argument(r->item, "remote"))) return open_remote(sp, r, arg, out, err);
+    if (strcmp(r->item, "sparse") == 0 || strcmp(r->item, "walk") == 0 || strcmp(r->item, "remote") == 0)
+        return err_set(err, LATH_ERR_USAGE, "ffn: \"%s\" alone: want sparse:K, walk:DIR[,k=K] or remote:URL", r->item);
     return err_set(
         err, LATH_ERR_USAGE,
         "ffn: \"%s\" is not known: dense, sparse:K, walk:DIR[,k=K], cached, highway, attention-only, gain:G or "

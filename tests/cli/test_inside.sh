@@ -109,6 +109,7 @@ printf '{"prompt":"the boat"}\n' >"$T/q.jsonl"; run sweep -q -m "$M" --index "$T
 printf '{"prompt":"a","answer":""}\n' >"$T/q.jsonl"; run sweep -q -m "$M" --index "$T/x" -f "$T/q.jsonl"; fails_with 5 'q.jsonl: line 1: the answer is empty'
 { cat "$T/p.jsonl"; printf '{"prompt":"'; i=0; while [ $i -lt 600 ]; do printf 'a '; i=$((i + 1)); done; printf '","answer":"b"}\n'; } >"$T/q.jsonl"
 run sweep -q -m "$M" --index "$T/x" -f "$T/q.jsonl"; fails_with 5 'q.jsonl: line 4: .* window has 512'
+printf 'no json\n' >"$T/q.jsonl"; run sweep -q -m "$M" --index "$T/x" -f "$T/q.jsonl"; fails_with 5 'q.jsonl: line 1: want a JSON object'
 : >"$T/q.jsonl"; run sweep -q -m "$M" --index "$T/x" -f "$T/q.jsonl"; fails_with 5 'no prompts'
 run sweep -q -m "$M" --index "$T/x" 'the boat'; fails_with 2 'sweep'
 
