@@ -94,8 +94,8 @@ struct lath_model {
     uint64_t identity[2];
     bool identified;
     arch_model arch;
-    ffn *walk,
-        *bare; /* of a vindex: arch.ffn, which the model owns; what arch.ffn would be, without its matrices. Else NULL */
+    ffn *walk, *bare;  /* of a vindex: what arch.ffn borrows; what arch.ffn would be, without its matrices. Else NULL */
+    ffn_borrowed lent; /* of walk: an FFN of a run may be made of the model's own, and is closed before the model */
     model_kind kind;
     const char *class_name; /* of "architectures", or NULL */
     arch_labels labels;     /* of a cross-encoder */

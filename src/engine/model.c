@@ -109,7 +109,8 @@ static lath_status open_vindex(lath_model *m, const lath_model_options *opts, mo
     m->bare = m->arch.ffn;
     TRY(walk_source_make(x, &m->arch, m->bare, &m->mem, &source, err));
     TRY(ffn_walk_open(&source, 0, 0, f->n_layers - 1, NULL, &m->rt->alloc, &m->walk, err));
-    m->arch.ffn = m->walk;
+    ffn_borrow(&m->lent, m->walk);
+    m->arch.ffn = &m->lent.base;
     return LATH_OK;
 }
 

@@ -64,6 +64,13 @@ static inline void ffn_close(ffn *self)
     if (self && self->ops->close) self->ops->close(self);
 }
 
+/* `of` for those who close what they were given: whoever lends it closes it, after them. */
+typedef struct ffn_borrowed {
+    ffn base;
+    ffn *of;
+} ffn_borrowed;
+void ffn_borrow(ffn_borrowed *b, ffn *of);
+
 /* What the FFN of a layer did in a run. */
 typedef struct ffn_took {
     const char *path; /* the last one; static */

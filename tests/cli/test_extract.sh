@@ -17,6 +17,10 @@ run extract -m "$M" -o "$T/empty" -q --level browse; exit_is 0; err_empty
 
 # it is a model
 run predict -m "$M" --json "the cat"; cp "$T/out" "$T/dense"
+# what is made of the model's own walk is closed before the model
+for spec in dense cached 0=dense,1=highway 0=cached,1=dense; do run predict -q -m "$T/j" --ffn "$spec" "the cat"; exit_is 0; done
+run predict -q -m "$T/j" --ffn sparse:2 "the cat"; fails_with 4 'layer 0 .*not in memory'
+run predict -q -m "$T/j" --ffn 0=dense,1=sparse:2 "the cat"; fails_with 4 'layer 1 .*not in memory'
 run predict -m "$T/j" --json "the cat"; exit_is 0; check "the same tokens" [ "$(grep -o '"token_id":[0-9]*' "$T/out")" = "$(grep -o '"token_id":[0-9]*' "$T/dense")" ]
 run tokenize -m "$X" "the cat"; cp "$T/out" "$T/ids"; run tokenize -m "$M" "the cat"; check "the same ids" cmp -s "$T/out" "$T/ids"
 run info -m "$X"; exit_is 0; out_has '^index  *level inference of qwen3_bias_untied'; out_has '^never read  *6 FFN tensors of the model, 11.7 kB'; out_has '^saved  *5.8 kB'; out_has 'qwen3'
