@@ -10,16 +10,15 @@
 #include "store/safetensors.h"
 #include "support/forward.h"
 #include "support/golden.h"
+#include "support/inside_case.h"
 #include "support/test.h"
 #include "support/walk_rows.h"
 
 enum { EXACT = 0, CLOSE = 1, OTHER = 2 };
 
 typedef struct opened {
-    const char *name;
-    lath_runtime *rt;
+    const inside_case *c;
     lath_model *model;
-    safetensors *want;
     prompt_ids prompt;
     int64_t n_out; /* numbers of a run */
     bool vocab, experts;
@@ -45,59 +44,33 @@ static ffn_env env_of(opened *o)
                      .index_ctx = o};
 }
 
-static opened open_case(const char *name)
+static void (*checking)(opened *o);
+static int checked;
+
+static void check_case(const inside_case *c)
 {
-    opened o = {.name = name};
-    lath_error err;
-    char dir[1024], path[1400], file[1500];
-    lath_runtime_options ro = LATH_RUNTIME_OPTIONS_INIT;
-    lath_model_options mo = LATH_MODEL_OPTIONS_INIT;
-    ro.n_threads = 2;
-    mo.precision = LATH_PRECISION_EXACT;
-    test_path(dir, sizeof(dir), "golden", "");
-    snprintf(path, sizeof(path), "%s%s", dir, name);
-    snprintf(file, sizeof(file), "%s/inside.safetensors", path);
-    assert_ok(lath_runtime_create(&ro, &o.rt, &err), err);
-    assert_ok(lath_model_open(o.rt, path, &mo, &o.model, &err), err);
-    assert_ok(safetensors_open(alloc_default(), file, FILE_MAP, &o.want, &err), err);
-    const tensor *ids = safetensors_find(o.want, "ids");
-    const arch_dims *d = &o.model->arch.dims;
-    o.prompt = (prompt_ids){ids->data, ids->count};
-    o.vocab = o.model->arch.lm_head.w != NULL;
-    o.n_out = ids->count * (o.vocab ? d->vocab_size : d->d_model);
+    const arch_dims *d = &c->model->arch.dims;
+    opened o = {.c = c,
+                .model = c->model,
+                .prompt = {c->ids, c->n},
+                .vocab = c->generates,
+                .n_out = c->n * (c->generates ? (int64_t)c->vocab : c->d)};
     for (int32_t i = 0; i < d->n_layers; i++) {
         ffn_parts p;
         const bool features = ffn_get_parts(o.model->arch.ffn, i, &p);
         o.experts = o.experts || !features;
         if (features) o.fn = p.fn;
     }
-    return o;
-}
-
-static void close_case(opened *o)
-{
-    safetensors_close(o->want);
-    lath_model_close(o->model);
-    lath_runtime_destroy(o->rt);
+    checking(&o);
+    checked++;
 }
 
 static void each_case(void (*check)(opened *o))
 {
-    static const char *const encoders[] = {"bert/mean_norm_gelu", "distilbert/mean_norm", "modernbert/local6_old"};
-    arena mem;
-    char dir[1024], name[300];
-    size_t n;
-    arena_init(&mem, alloc_default());
-    test_path(dir, sizeof(dir), "golden", "decoder");
-    const char **decoders = test_list_dirs(&mem, dir, &n);
-    assert_true(n > 20);
-    for (size_t i = 0; i < n + 3; i++) {
-        snprintf(name, sizeof(name), "%s%s", i < n ? "decoder/" : "", i < n ? decoders[i] : encoders[i - n]);
-        opened o = open_case(name);
-        check(&o);
-        close_case(&o);
-    }
-    arena_deinit(&mem);
+    checking = check;
+    checked = 0;
+    inside_each(NULL, check_case);
+    assert_true(checked > 20);
 }
 
 static float *run(opened *o, const ffn_choice *c, ffn_took *took)
@@ -138,7 +111,7 @@ static void compare(const opened *o, const swap *s, const float *have, const flo
     const bool good = s->result == EXACT   ? memcmp(have, want, (size_t)n * sizeof(float)) == 0
                       : s->result == CLOSE ? d <= 1e-5
                                            : d > 1e-6;
-    if (!good) fail_msg("%s, %s: differs by %g of the largest value", o->name, s->spec, d);
+    if (!good) fail_msg("%s, %s: differs by %g of the largest value", o->c->name, s->spec, d);
 }
 
 /* The swap on the model; false: refused, as it has to be. */

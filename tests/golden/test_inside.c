@@ -10,85 +10,14 @@
 #include "store/safetensors.h"
 #include "support/forward.h"
 #include "support/golden.h"
+#include "support/inside_case.h"
 #include "support/test.h"
 
-/* As make_inside_goldens.py has them; of rows and results -1 is the last token. */
-enum { EDIT_LAYER = 1, EDIT_HEAD = 1, EDIT_FEATURE = 4, EDIT_TOKEN = 3, PATCH_TOKEN = 5, N_ROWS = 2, N_RESULTS = 3 };
 static const float ALPHA = 1.5f, GAIN = 0.75f;
 static const int64_t ROWS[N_ROWS] = {4, -1}, RESULTS[N_RESULTS] = {EDIT_TOKEN, PATCH_TOKEN, -1};
 static const double REL = 1e-4, ADDITIVE = 1e-5;
 
 static const char *only;
-
-typedef struct opened {
-    const char *name; /* FAMILY/CASE */
-    lath_runtime *rt;
-    lath_model *model;
-    safetensors *want;
-    prompt_ids prompt;
-    int32_t n_layers;
-    int64_t n, d, vocab; /* vocab 0: no language model */
-} opened;
-
-static const tensor *want_of(const opened *o, const char *key)
-{
-    const tensor *t = safetensors_find(o->want, key);
-    if (!t) fail_msg("%s: no reference tensor %s", o->name, key);
-    return t;
-}
-
-static opened open_case(const char *name)
-{
-    opened o = {.name = name};
-    lath_error err;
-    char dir[1024], path[1400], file[1500];
-    lath_runtime_options ro = LATH_RUNTIME_OPTIONS_INIT;
-    lath_model_options mo = LATH_MODEL_OPTIONS_INIT;
-    ro.n_threads = 2;
-    mo.precision = LATH_PRECISION_EXACT;
-    test_path(dir, sizeof(dir), "golden", "");
-    snprintf(path, sizeof(path), "%s%s", dir, name);
-    snprintf(file, sizeof(file), "%s/inside.safetensors", path);
-    assert_ok(lath_runtime_create(&ro, &o.rt, &err), err);
-    assert_ok(lath_model_open(o.rt, path, &mo, &o.model, &err), err);
-    assert_ok(safetensors_open(alloc_default(), file, FILE_MAP, &o.want, &err), err);
-    const tensor *ids = want_of(&o, "ids");
-    o.prompt = (prompt_ids){ids->data, ids->count};
-    o.n = ids->count;
-    o.n_layers = o.model->arch.dims.n_layers;
-    o.d = o.model->arch.dims.d_model;
-    o.vocab = o.model->arch.lm_head.w ? o.model->arch.dims.vocab_size : 0;
-    return o;
-}
-
-static void close_case(opened *o)
-{
-    safetensors_close(o->want);
-    lath_model_close(o->model);
-    lath_runtime_destroy(o->rt);
-}
-
-static void each_case(void (*check)(const opened *o))
-{
-    static const char *const encoders[] = {"bert/mean_norm_gelu", "distilbert/mean_norm", "mpnet/mean_norm",
-                                           "modernbert/local6_old"};
-    arena mem;
-    char dir[1024], name[300];
-    size_t n, checked = 0;
-    arena_init(&mem, alloc_default());
-    test_path(dir, sizeof(dir), "golden", "decoder");
-    const char **decoders = test_list_dirs(&mem, dir, &n);
-    for (size_t i = 0; i < n + 4; i++) {
-        snprintf(name, sizeof(name), "%s%s", i < n ? "decoder/" : "", i < n ? decoders[i] : encoders[i - n]);
-        if (only && strcmp(only, name) != 0) continue;
-        opened o = open_case(name);
-        check(&o);
-        close_case(&o);
-        checked++;
-    }
-    arena_deinit(&mem);
-    if (checked == 0) fail_msg("no case %s", only ? only : "");
-}
 
 static float *floats(int64_t n) { return test_malloc((size_t)n * sizeof(float)); }
 
@@ -99,19 +28,10 @@ static float *rows_of(const fwd *f, view x)
     return out;
 }
 
-/* n numbers against others, relative to the largest of these. */
-static void compare(const opened *o, const char *what, const float *have, const float *want, int64_t n, double most)
-{
-    double largest = 0;
-    for (int64_t i = 0; i < n; i++) largest = fmax(largest, fabs((double)want[i]));
-    const double d = golden_max_abs(have, want, (size_t)n) / largest;
-    if (!(d <= most)) fail_msg("%s: %s: %g of the largest value", o->name, what, d);
-}
-
 /* --------------------------------------------------------------------------------------------------- what passes by */
 
 typedef struct watch {
-    const opened *o;
+    const inside_case *o;
     int32_t last, layer, expert; /* the point that was passed last, of `layer` */
     int32_t compared, weights;
     bool step;     /* only the last token is computed, of a session */
@@ -137,12 +57,12 @@ static void check_order(watch *w, const trace_event *e)
 /* The stream behind a sum: of a pre-norm model the sum; of a post-norm one its norm, which read the sum as the reference has it. */
 static void check_sum(watch *w, const char *name, int32_t layer, const float *x)
 {
-    const opened *o = w->o;
+    const inside_case *o = w->o;
     char key[64];
     for (int64_t i = 0; i < o->n * o->d; i++) w->stream[i] += w->added[i];
     snprintf(key, sizeof(key), "layer.%d.sum.%s", layer, name);
-    const tensor *t = safetensors_find(o->want, key);
-    compare(o, key, w->stream, t ? t->data : x, o->n * o->d, t ? REL : ADDITIVE);
+    const tensor *t = inside_find(o, key);
+    inside_compare(o, key, w->stream, t ? t->data : x, o->n * o->d, t ? REL : ADDITIVE);
     memcpy(w->stream, x, (size_t)(o->n * o->d) * sizeof(float));
 }
 
@@ -155,13 +75,13 @@ static void compare_event(watch *w, const trace_event *e, const float *x)
     if (!names[e->point]) return;
     int n = snprintf(key, sizeof(key), "layer.%d.%s", e->layer, names[e->point]);
     if (e->expert >= 0) snprintf(key + n, sizeof(key) - (size_t)n, ".%d", e->expert);
-    const tensor *t = want_of(w->o, key);
+    const tensor *t = inside_want(w->o, key);
     assert_int_equal(t->dim[1], e->x.d);
     if (w->step)
         assert_int_equal(e->x.n_tok, 1);
     else
         assert_int_equal(e->x.n_tok, t->dim[0]);
-    compare(w->o, key, x, (const float *)t->data + t->count - e->x.n_tok * e->x.d, e->x.n_tok * e->x.d, REL);
+    inside_compare(w->o, key, x, (const float *)t->data + t->count - e->x.n_tok * e->x.d, e->x.n_tok * e->x.d, REL);
     w->compared++;
 }
 
@@ -189,10 +109,10 @@ done:
 static lath_status watch_weights(void *ctx, const fwd *f, int32_t layer, const op_attention *a)
 {
     watch *w = ctx;
-    const opened *o = w->o;
+    const inside_case *o = w->o;
     char key[64];
     snprintf(key, sizeof(key), "layer.%d.weights", layer);
-    const tensor *t = want_of(o, key);
+    const tensor *t = inside_want(o, key);
     assert_int_equal(t->dim[0], a->n_heads);
     assert_int_equal(t->dim[2], o->n);
     float *have = test_calloc((size_t)t->count, sizeof(float)), *seen = floats(a->n_heads * o->n);
@@ -207,7 +127,7 @@ static lath_status watch_weights(void *ctx, const fwd *f, int32_t layer, const o
             memcpy(row + a->begin[token], seen + h * keys, (size_t)keys * sizeof(float));
         }
     }
-    compare(o, key, have, t->data, t->count, REL);
+    inside_compare(o, key, have, t->data, t->count, REL);
     w->weights++;
     test_free(have);
     test_free(seen);
@@ -215,7 +135,7 @@ static lath_status watch_weights(void *ctx, const fwd *f, int32_t layer, const o
 }
 
 /* The others keep a state in the place of keys and values. */
-static int32_t attention_layers(const opened *o)
+static int32_t attention_layers(const inside_case *o)
 {
     const arch_model *m = &o->model->arch;
     int32_t n = 0;
@@ -224,13 +144,13 @@ static int32_t attention_layers(const opened *o)
     return n;
 }
 
-static void points_of(const opened *o)
+static void points_of(const inside_case *o)
 {
     watch w = {.o = o, .last = -1, .layer = -1, .stream = floats(o->n * o->d), .added = floats(o->n * o->d)};
     const trace_sink sink = {watch_event, watch_weights, &w};
     const fwd with = {.trace = &sink};
     float *hidden = floats(o->n * o->d);
-    test_run(o->model, &o->prompt, 1, &with, hidden, NULL);
+    test_run(o->model, &(prompt_ids){o->ids, o->n}, 1, &with, hidden, NULL);
     assert_int_equal(w.weights, attention_layers(o));
     assert_true(w.compared >= 4 * o->n_layers);
     test_free(hidden);
@@ -241,13 +161,13 @@ static void points_of(const opened *o)
 static void test_points(void **state)
 {
     (void)state;
-    each_case(points_of);
+    inside_each(only, points_of);
 }
 
 /* The last token as a step of a session. */
-static void steps_of(const opened *o)
+static void steps_of(const inside_case *o)
 {
-    if (!o->vocab) return;
+    if (!o->generates) return;
     lath_error err;
     lath_session *session;
     lath_session_options options = LATH_SESSION_OPTIONS_INIT;
@@ -255,9 +175,9 @@ static void steps_of(const opened *o)
     const trace_sink sink = {watch_event, watch_weights, &w};
     options.kv = LATH_KV_F32;
     assert_ok(lath_session_create(o->model, &options, &session, &err), err);
-    assert_ok(lath_session_append(session, o->prompt.ids, (size_t)o->n - 1, &err), err);
+    assert_ok(lath_session_append(session, o->ids, (size_t)o->n - 1, &err), err);
     session->trace = &sink;
-    assert_ok(lath_session_append(session, o->prompt.ids + o->n - 1, 1, &err), err);
+    assert_ok(lath_session_append(session, o->ids + o->n - 1, 1, &err), err);
     assert_int_equal(w.weights, attention_layers(o));
     assert_true(w.compared >= 4 * o->n_layers);
     lath_session_destroy(session);
@@ -266,7 +186,7 @@ static void steps_of(const opened *o)
 static void test_steps(void **state)
 {
     (void)state;
-    each_case(steps_of);
+    inside_each(only, steps_of);
 }
 
 /* ---------------------------------------------------------------------------------------------------- what is replaced */
@@ -275,23 +195,23 @@ typedef struct edit {
     const char *name;
     trace_point point;
     int32_t layer;
-    void (*change)(const opened *o, const fwd *f, const trace_event *e);
+    void (*change)(const inside_case *o, const fwd *f, const trace_event *e);
 } edit;
 
-static void zero_all(const opened *o, const fwd *f, const trace_event *e)
+static void zero_all(const inside_case *o, const fwd *f, const trace_event *e)
 {
     (void)o;
     assert_int_equal(f->s->ops->clear(f->s, e->x), LATH_OK);
 }
 
-static void zero_head(const opened *o, const fwd *f, const trace_event *e)
+static void zero_head(const inside_case *o, const fwd *f, const trace_event *e)
 {
     const int64_t size = e->x.d / e->n_heads;
     (void)o;
     assert_int_equal(f->s->ops->clear(f->s, f->s->ops->slice(e->x, EDIT_HEAD * size, size)), LATH_OK);
 }
 
-static void zero_feature(const opened *o, const fwd *f, const trace_event *e)
+static void zero_feature(const inside_case *o, const fwd *f, const trace_event *e)
 {
     (void)o;
     assert_int_equal(f->s->ops->clear(f->s, f->s->ops->slice(e->x, EDIT_FEATURE, 1)), LATH_OK);
@@ -307,22 +227,22 @@ static void change_row(const fwd *f, view x, int64_t token, float by, float time
     test_free(row);
 }
 
-static void zero_token(const opened *o, const fwd *f, const trace_event *e)
+static void zero_token(const inside_case *o, const fwd *f, const trace_event *e)
 {
     (void)o;
     change_row(f, e->x, EDIT_TOKEN, 0, 0, NULL);
 }
-static void steer(const opened *o, const fwd *f, const trace_event *e)
+static void steer(const inside_case *o, const fwd *f, const trace_event *e)
 {
-    change_row(f, e->x, o->n - 1, 1, ALPHA, want_of(o, "vector")->data);
+    change_row(f, e->x, o->n - 1, 1, ALPHA, inside_want(o, "vector")->data);
 }
-static void add_vector(const opened *o, const fwd *f, const trace_event *e)
+static void add_vector(const inside_case *o, const fwd *f, const trace_event *e)
 {
-    change_row(f, e->x, o->n - 1, 1, 1, want_of(o, "vector")->data);
+    change_row(f, e->x, o->n - 1, 1, 1, inside_want(o, "vector")->data);
 }
-static void patch(const opened *o, const fwd *f, const trace_event *e)
+static void patch(const inside_case *o, const fwd *f, const trace_event *e)
 {
-    change_row(f, e->x, PATCH_TOKEN, 0, 1, want_of(o, "donor")->data);
+    change_row(f, e->x, PATCH_TOKEN, 0, 1, inside_want(o, "donor")->data);
 }
 
 static const edit edits[] = {
@@ -338,7 +258,7 @@ static const edit edits[] = {
 enum { N_EDITS = sizeof(edits) / sizeof(edits[0]) };
 
 typedef struct editing {
-    const opened *o;
+    const inside_case *o;
     const char *name;
     int32_t done;
 } editing;
@@ -356,24 +276,24 @@ static lath_status edit_event(void *ctx, const fwd *f, trace_event *e)
 }
 
 /* Logits of all tokens, or an encoder's hidden states. */
-static void compare_result(const opened *o, const char *key, float *have)
+static void compare_result(const inside_case *o, const char *key, float *have)
 {
-    const tensor *t = want_of(o, key);
-    for (int32_t r = 0; o->vocab && r < N_RESULTS; r++) /* rise: no row is overwritten before it has moved */
+    const tensor *t = inside_want(o, key);
+    for (int32_t r = 0; o->generates && r < N_RESULTS; r++) /* rise: no row is overwritten before it has moved */
         memmove(have + r * o->vocab, have + (RESULTS[r] < 0 ? o->n + RESULTS[r] : RESULTS[r]) * o->vocab,
                 (size_t)o->vocab * sizeof(float));
-    compare(o, key, have, t->data, t->count, REL);
+    inside_compare(o, key, have, t->data, t->count, REL);
 }
 
 /* The factors of a run stand in for layers; what an FFN did is said of the others only. */
-static void gain_of(const opened *o, float *have)
+static void gain_of(const inside_case *o, float *have)
 {
     float gains[8] = {0};
     ffn_took took[8] = {{0}};
     gains[EDIT_LAYER] = GAIN;
     assert_true(o->n_layers <= 8);
     const fwd with = {.gains = gains, .took = took};
-    test_run(o->model, &o->prompt, 1, &with, o->vocab ? NULL : have, o->vocab ? have : NULL);
+    test_run(o->model, &(prompt_ids){o->ids, o->n}, 1, &with, o->generates ? NULL : have, o->generates ? have : NULL);
     compare_result(o, "edit.gain", have);
     for (int32_t i = 0; i < o->n_layers; i++) {
         ffn_parts parts;
@@ -396,17 +316,18 @@ static void gain_of(const opened *o, float *have)
     }
 }
 
-static void edits_of(const opened *o)
+static void edits_of(const inside_case *o)
 {
-    float *have = floats(o->n * (o->vocab ? o->vocab : o->d));
+    float *have = floats(o->n * (o->generates ? o->vocab : o->d));
     for (size_t i = 0; i < N_EDITS; i++) {
         char key[64];
         editing ed = {.o = o, .name = edits[i].name};
         const trace_sink sink = {.see = edit_event, .ctx = &ed};
         const fwd with = {.trace = &sink};
         snprintf(key, sizeof(key), "edit.%s", ed.name);
-        if (strcmp(ed.name, "feature") == 0 && !safetensors_find(o->want, key)) continue; /* a layer of experts */
-        test_run(o->model, &o->prompt, 1, &with, o->vocab ? NULL : have, o->vocab ? have : NULL);
+        if (strcmp(ed.name, "feature") == 0 && !inside_find(o, key)) continue; /* a layer of experts */
+        test_run(o->model, &(prompt_ids){o->ids, o->n}, 1, &with, o->generates ? NULL : have,
+                 o->generates ? have : NULL);
         assert_true(ed.done > 0);
         compare_result(o, key, have);
     }
@@ -417,7 +338,7 @@ static void edits_of(const opened *o)
 static void test_edits(void **state)
 {
     (void)state;
-    each_case(edits_of);
+    inside_each(only, edits_of);
 }
 
 /* --------------------------------------------------------------------------------------------------------- the same bits */
@@ -447,18 +368,18 @@ static lath_status stop_event(void *ctx, const fwd *f, trace_event *e)
 }
 
 /* hidden states of a run with `with`, against `plain`. */
-static void same_bits(const opened *o, const char *what, const fwd *with, const float *plain)
+static void same_bits(const inside_case *o, const char *what, const fwd *with, const float *plain)
 {
     float *have = floats(o->n * o->d);
-    test_run(o->model, &o->prompt, 1, with, have, NULL);
+    test_run(o->model, &(prompt_ids){o->ids, o->n}, 1, with, have, NULL);
     if (memcmp(have, plain, (size_t)(o->n * o->d) * sizeof(float)) != 0) fail_msg("%s: other bits: %s", o->name, what);
     test_free(have);
 }
 
-static void bits_of(const opened *o)
+static void bits_of(const inside_case *o)
 {
     float *plain = floats(o->n * o->d);
-    test_run(o->model, &o->prompt, 1, &(fwd){0}, plain, NULL);
+    test_run(o->model, &(prompt_ids){o->ids, o->n}, 1, &(fwd){0}, plain, NULL);
     int32_t seen = 0;
     const trace_sink idle = {.see = say_changed, .ctx = &seen};
     same_bits(o, "a sink that says it changes values", &(fwd){.trace = &idle}, plain);
@@ -466,7 +387,7 @@ static void bits_of(const opened *o)
     stop at = {.x = floats(o->n * o->d), .layer = 0};
     const trace_sink sink = {.see = stop_event, .ctx = &at};
     float *first = floats(o->n * o->d);
-    test_run(o->model, &o->prompt, 1, &(fwd){.trace = &sink, .end_layer = 1}, first, NULL);
+    test_run(o->model, &(prompt_ids){o->ids, o->n}, 1, &(fwd){.trace = &sink, .end_layer = 1}, first, NULL);
     assert_memory_equal(first, at.x, (size_t)(o->n * o->d) * sizeof(float));
     at.put = true;
     same_bits(o, "layer 0, then the others", &(fwd){.trace = &sink, .first_layer = 1}, plain);
@@ -478,7 +399,7 @@ static void bits_of(const opened *o)
 static void test_bits(void **state)
 {
     (void)state;
-    each_case(bits_of);
+    inside_each(only, bits_of);
 }
 
 /* ----------------------------------------------------------------------------------------------------------------- lens */
@@ -497,17 +418,17 @@ static lath_status put_rows(void *ctx, const fwd *f, trace_event *e)
 }
 
 /* The last token's stream behind each layer, as a batch of its own, through what is behind the last layer. */
-static void lens_of(const opened *o)
+static void lens_of(const inside_case *o)
 {
-    if (!o->vocab) return;
+    if (!o->generates) return;
     float *kept = floats(o->n_layers * o->d), *have = floats(o->n_layers * o->vocab);
     const trace_sink keep = {.see = keep_last, .ctx = kept}, put = {.see = put_rows, .ctx = kept};
-    test_run(o->model, &o->prompt, 1, &(fwd){.trace = &keep}, NULL, NULL);
-    const prompt_ids some = {o->prompt.ids, o->n_layers};
+    test_run(o->model, &(prompt_ids){o->ids, o->n}, 1, &(fwd){.trace = &keep}, NULL, NULL);
+    const prompt_ids some = {o->ids, o->n_layers};
     const fwd with = {.trace = &put, .first_layer = o->n_layers, .end_layer = o->n_layers};
     test_run(o->model, &some, 1, &with, NULL, have);
-    const tensor *t = want_of(o, "lens");
-    compare(o, "lens", have, t->data, t->count, REL);
+    const tensor *t = inside_want(o, "lens");
+    inside_compare(o, "lens", have, t->data, t->count, REL);
     test_free(kept);
     test_free(have);
 }
@@ -515,7 +436,7 @@ static void lens_of(const opened *o)
 static void test_lens(void **state)
 {
     (void)state;
-    each_case(lens_of);
+    inside_each(only, lens_of);
 }
 
 /* ------------------------------------------------------------------------------------------------------- the FFN of a run */
@@ -548,17 +469,17 @@ static lath_status zero_ffn(void *ctx, const fwd *f, trace_event *e)
     return f->s->ops->clear(f->s, e->x);
 }
 
-static void ffn_of(const opened *o)
+static void ffn_of(const inside_case *o)
 {
     static const ffn_ops ops = {.name = "counted", .memory_floats = counted_floats, .forward = counted_forward};
     counted c = {.base = {&ops}, .inner = o->model->arch.ffn, .off = -1};
     float *plain = floats(o->n * o->d);
-    test_run(o->model, &o->prompt, 1, &(fwd){0}, plain, NULL);
+    test_run(o->model, &(prompt_ids){o->ids, o->n}, 1, &(fwd){0}, plain, NULL);
     same_bits(o, "the same FFN", &(fwd){.ffn = &c.base}, plain);
     assert_int_equal(c.calls, o->n_layers);
     c = (counted){.base = {&ops}, .inner = o->model->arch.ffn, .off = EDIT_LAYER};
     const trace_sink sink = {.see = zero_ffn};
-    test_run(o->model, &o->prompt, 1, &(fwd){.trace = &sink}, plain, NULL);
+    test_run(o->model, &(prompt_ids){o->ids, o->n}, 1, &(fwd){.trace = &sink}, plain, NULL);
     same_bits(o, "an FFN that adds nothing", &(fwd){.ffn = &c.base}, plain);
     test_free(plain);
 }
@@ -566,7 +487,7 @@ static void ffn_of(const opened *o)
 static void test_ffn(void **state)
 {
     (void)state;
-    each_case(ffn_of);
+    inside_each(only, ffn_of);
 }
 
 int main(int argc, char **argv)
